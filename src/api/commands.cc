@@ -1,0 +1,228 @@
+#include "api/commands.h"
+
+#include <fmt/format.h>
+
+#include <optional>
+
+#include "api/byte_scan.h"
+
+namespace turnstile {
+namespace {
+
+using std::chrono::milliseconds;
+
+// Reads values out of Fields and judges them. The first fault is remembered and told by result(); until then
+// a faulty value reads as an empty one, so that a command can be built in one go.
+class Reader {
+ public:
+  Reader(const Fields& fields, const ApiLimits& limits) : fields_(fields), limits_(limits) {}
+
+  LaneName lane() {
+    return {OperationName(required_id(Field::type, limits_.type)),
+            ResourceId(required_id(Field::resource_id, limits_.resource_id))};
+  }
+  Requester requester() { return {node(), RequestId(id(Field::request_id, limits_.request_id))}; }
+  // For calls that nobody in particular may make, too.
+  Requester optional_requester() {
+    const Requester who{NodeId(id(Field::node_id, limits_.node_id)),
+                        RequestId(id(Field::request_id, limits_.request_id))};
+    if (who.node.empty() && !who.request.empty())
+      fault("\"request_id\" without \"node_id\" names nobody: send both or neither");
+    return who;
+  }
+  NodeId node() { return NodeId(required_id(Field::node_id, limits_.node_id)); }
+  ResourceId resource() { return ResourceId(required_id(Field::resource_id, limits_.resource_id)); }
+
+  // A name: nothing in it that could not be shown on one line.
+  std::string_view id(Field field, size_t longest) {
+    const std::string_view value = text(field, longest);
+    if (has_control_character(value))
+      fault(fmt::format("\"{}\" contains a control character: remove it", name_of(field)));
+    return value;
+  }
+  std::string_view required_id(Field field, size_t longest) {
+    require(field);
+    return id(field, longest);
+  }
+  // Free text, for people.
+  std::string_view text(Field field, size_t longest) {
+    const std::string_view value = fields_.text(field);
+    if (value.size() > longest)
+      fault(fmt::format("\"{}\" is {} bytes long: at most {} are allowed", name_of(field), value.size(),
+                        longest));
+    return value;
+  }
+
+  uint64_t integer(Field field) {
+    const uint64_t value = fields_.number(field);
+    if (value > kMaxJsonInteger)
+      fault(fmt::format("\"{}\" is above 9007199254740991 (2^53-1)", name_of(field)));
+    return value;
+  }
+  std::optional<bool> boolean(Field field) {
+    if (!fields_.has(field)) return std::nullopt;
+    return fields_.is_true(field);
+  }
+  std::optional<Scope> scope() {
+    if (!fields_.has(Field::scope)) return std::nullopt;
+    const std::string_view value = fields_.text(Field::scope);
+    if (value == "resource") return Scope::resource;
+    if (value != "operation") fault("\"scope\" must be \"operation\" or \"resource\"");
+    return Scope::operation;
+  }
+  std::optional<Duration> lease() {
+    if (!fields_.has(Field::lease_ms)) return std::nullopt;
+    const uint64_t value = fields_.number(Field::lease_ms);
+    if (value < uint64_t(limits_.lease_min.count()) || value > uint64_t(limits_.lease_max.count())) {
+      fault(fmt::format("\"lease_ms\" must be from {} to {}", limits_.lease_min.count(),
+                        limits_.lease_max.count()));
+      return std::nullopt;
+    }
+    return milliseconds(value);
+  }
+  milliseconds wait() const {
+    return milliseconds(std::min(fields_.number(Field::wait_ms), uint64_t(limits_.wait_max.count())));
+  }
+  std::optional<LaneState> lane_state() {
+    if (!fields_.has(Field::state)) return std::nullopt;
+    const std::string_view value = fields_.text(Field::state);
+    if (value == "held") return LaneState::held;
+    if (value == "waiting") return LaneState::waiting;
+    if (value == "completed") return LaneState::completed;
+    if (value != "idle") fault(R"("state" must be "idle", "held", "waiting" or "completed")");
+    return LaneState::idle;
+  }
+  uint32_t page_size() {
+    if (!fields_.has(Field::limit)) return limits_.list_default;
+    const uint64_t value = fields_.number(Field::limit);
+    if (value < 1 || value > limits_.list_max)
+      fault(fmt::format("\"limit\" must be from 1 to {}", limits_.list_max));
+    return uint32_t(value);
+  }
+
+  void require(Field field) {
+    if (!fields_.has(field))
+      fault(fmt::format("\"{}\" is missing or empty: this call needs it", name_of(field)));
+  }
+  void fault(std::string message) {
+    if (!error_) error_ = make_error(ErrorCode::invalid, std::move(message));
+  }
+
+  template <class T>
+  ApiResult<T> result(const T& made) {
+    if (error_) [[unlikely]]
+      return std::unexpected(*std::move(error_));
+    return made;
+  }
+
+ private:
+  const Fields& fields_;
+  const ApiLimits& limits_;
+  std::optional<ApiError> error_;
+};
+
+}  // namespace
+
+ApiResult<LockRequest> make_lock(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  LockRequest request;
+  request.command.lane = read.lane();
+  request.command.who = read.requester();
+  request.command.scope = read.scope();
+  request.command.lease = read.lease();
+  request.command.monitor = read.boolean(Field::monitor);
+  request.command.dereference = fields.is_true(Field::dereference);
+  request.command.info = read.text(Field::info, limits.info);
+  request.wait = read.wait();
+  return read.result(request);
+}
+
+ApiResult<UnlockCommand> make_unlock(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  UnlockCommand command;
+  command.lane = read.lane();
+  command.who = read.requester();
+  command.token = Token(read.integer(Field::token));
+  command.error = read.text(Field::error, limits.error);
+  command.success = read.boolean(Field::success).value_or(command.error.empty());  // S9
+  command.permanent = fields.is_true(Field::permanent);
+  if (command.success) {  // said outright, it wins over an error text that came along, and is never permanent
+    command.error = {};
+    command.permanent = false;
+  }
+  return read.result(command);
+}
+
+ApiResult<RenewCommand> make_renew(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  RenewCommand command;
+  command.lane = read.lane();
+  command.who = read.requester();
+  read.require(Field::token);
+  command.token = Token(read.integer(Field::token));
+  // The engine takes 0 for "no token given", and a renewal without one could keep somebody else's hold alive.
+  if (command.token == Token::none) read.fault("\"token\" is never 0: send the one that the lock answer had");
+  command.lease = read.lease();
+  if (fields.has(Field::done) || fields.has(Field::total))
+    command.progress = Progress{read.integer(Field::done), read.integer(Field::total)};
+  return read.result(command);
+}
+
+ApiResult<CancelCommand> make_cancel(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  const LaneName lane = read.lane();
+  return read.result(CancelCommand{lane, read.requester()});
+}
+
+ApiResult<StatusCommand> make_status(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  const LaneName lane = read.lane();
+  return read.result(StatusCommand{lane, read.optional_requester()});
+}
+
+ApiResult<SubscribeCommand> make_subscribe(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  const LaneName lane = read.lane();
+  return read.result(SubscribeCommand{lane, read.optional_requester(), BondId::none});
+}
+
+ApiResult<BreakCommand> make_break(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  const LaneName lane = read.lane();
+  read.require(Field::reason);
+  return read.result(BreakCommand{lane, read.text(Field::reason, limits.reason)});
+}
+
+ApiResult<ReferenceCommand> make_reference(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  const ResourceId resource = read.resource();
+  return read.result(ReferenceCommand{resource, read.node()});
+}
+
+ApiResult<NodeId> make_release_node(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  return read.result(read.node());
+}
+
+ApiResult<ResourceId> make_references(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  return read.result(read.resource());
+}
+
+ApiResult<EventsRequest> make_events(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  const std::string_view prefix = read.id(Field::prefix, limits.resource_id);
+  return read.result(EventsRequest{prefix, OperationName(read.id(Field::type, limits.type))});
+}
+
+ApiResult<ListCommand> make_list(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  ListCommand command;
+  command.prefix = read.id(Field::prefix, limits.resource_id);
+  command.operation = OperationName(read.id(Field::type, limits.type));
+  command.state = read.lane_state();
+  command.limit = read.page_size();
+  return read.result(command);
+}
+
+}  // namespace turnstile

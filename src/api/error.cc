@@ -1,0 +1,108 @@
+#include "api/error.h"
+
+#include <array>
+
+#include "api/json_append.h"
+#include "base/check.h"
+
+namespace turnstile {
+namespace {
+
+constexpr std::string_view kRetry = "Retry-After: 1\r\n";
+
+// In the order of ErrorCode.
+constexpr std::array<ErrorRow, kErrorCodes> kTable{{
+    {400, "invalid", "the request is malformed: see /openapi.yaml for what this call takes", {}},
+    {401, "unauthenticated", "this server wants a bearer token that it knows: send an Authorization header",
+     "WWW-Authenticate: Bearer\r\n"},
+    {403,
+     "forbidden",
+     "this caller may not do that: ask whoever runs the server for the role, node or prefix",
+     {}},
+    {403, "busy", "another requester holds the resource and this server does not queue: try again later", {}},
+    {403, "referenced", "nodes still use the resource: release their references first", {}},
+    {403, "failed", "the work has failed for good a moment ago: look at the cause before trying again", {}},
+    {403, "not_held", "nobody holds this lock: it was released, has expired or was never taken", {}},
+    {403, "not_holder", "another requester holds this lock: only its holder can do that", {}},
+    {403,
+     "stale_token",
+     "the token belongs to an earlier hold: yours has ended, do not touch the resource",
+     {}},
+    {403,
+     "references_off",
+     "this server keeps no references: start it with references = server, or count them yourself",
+     {}},
+    {404, "unknown_path", "there is nothing at this path: see /openapi.yaml for those there are", {}},
+    {405,
+     "method_not_allowed",
+     "this path does not take that method: the Allow header names those it takes",
+     {}},
+    {408, "timeout", "the request did not arrive completely in time: send it again, faster", {}},
+    {413, "too_large", "the body is larger than this server takes: send less, or split the batch", {}},
+    {429, "queue_full", "too many already wait for this lock: try again later", {}},
+    {429, "too_many_requests", "the server has reached one of its limits: try again later", {}},
+    {431,
+     "headers_too_large",
+     "the request's head is larger than this server takes: send fewer or shorter headers",
+     {}},
+    {503, "not_leader", "another server leads at the moment: ask again, or ask that one", kRetry},
+    {503, "store_unavailable",
+     "the store does not answer, so nothing can be promised: ask again with the same request_id", kRetry},
+    {503, "shutting_down", "this server is stopping: ask again in a moment", kRetry},
+}};
+static_assert(kTable.back().code == "shutting_down");
+
+}  // namespace
+
+const ErrorRow& error_row(ErrorCode code) { return kTable[size_t(code)]; }
+
+ApiError make_error(ErrorCode code) { return make_error(code, std::string(error_row(code).message)); }
+
+ApiError make_error(ErrorCode code, std::string message) {
+  const ErrorRow& row = error_row(code);
+  return {row.status, row.code, std::move(message), row.headers};
+}
+
+ErrorCode error_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::busy:
+      return ErrorCode::busy;
+    case Refusal::referenced:
+      return ErrorCode::referenced;
+    case Refusal::failed:
+      return ErrorCode::failed;
+    case Refusal::queue_full:
+      return ErrorCode::queue_full;
+    case Refusal::not_held:
+      return ErrorCode::not_held;
+    case Refusal::not_holder:
+      return ErrorCode::not_holder;
+    case Refusal::stale_token:
+      return ErrorCode::stale_token;
+    case Refusal::references_off:
+      return ErrorCode::references_off;
+    case Refusal::too_many_operations:
+      return ErrorCode::too_many_requests;
+    case Refusal::none:
+      break;
+  }
+  TS_CHECK(false, "an answer that is refused says why");
+  return ErrorCode::invalid;
+}
+
+ErrorCode error_of_http_status(unsigned status) {
+  for (size_t i = 0; i < kErrorCodes; ++i)
+    if (kTable[i].status == status && status != 403 && status != 429 && status != 503) return ErrorCode(i);
+  if (status == 429) return ErrorCode::too_many_requests;
+  if (status == 503) return ErrorCode::shutting_down;
+  return ErrorCode::invalid;
+}
+
+void append_error_json(std::string& out, const ApiError& error, Place place) {
+  begin_object(out, place, error.status);
+  append_text_field(out, R"("error":)", error.message);
+  append_text_field(out, R"(,"code":)", error.code);
+  out += '}';
+}
+
+}  // namespace turnstile

@@ -1,0 +1,83 @@
+#include "api/paths.h"
+
+#include "api/name_table.h"
+
+namespace turnstile {
+namespace {
+
+// In the order of Path.
+constexpr std::array<std::string_view, kPaths> kTexts{
+    "/lock",
+    "/unlock",
+    "/renew",
+    "/cancel",
+    "/batch",
+    "/lock/status",
+    "/locks",
+    "/lock/subscribe",
+    "/subscribe",
+    "/events",
+    "/refs",
+    "/refs/add",
+    "/refs/release",
+    "/refs/release_node",
+    "/admin/break",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/version",
+    "/openapi.yaml",
+    "/",
+};
+static_assert(kTexts.back() == "/");
+constexpr NameTable<kPaths> kTable(kTexts);
+
+constexpr uint8_t methods(Path path) {
+  switch (path) {
+    case Path::lock_status:
+      return kGet | kPost;
+    // Streams never end, and a list is long: a HEAD of one would cost as much as a GET.
+    case Path::locks:
+    case Path::lock_subscribe:
+    case Path::subscribe:
+    case Path::events:
+    case Path::refs:
+      return kGet;
+    case Path::healthz:
+    case Path::readyz:
+    case Path::metrics:
+    case Path::version:
+    case Path::openapi:
+    case Path::root:
+      return kGet | kHead;
+    default:
+      return kPost;
+  }
+}
+
+}  // namespace
+
+std::optional<Path> find_path(std::string_view path) {
+  const size_t index = kTable.find(path);
+  if (index == kTable.kNotFound) return std::nullopt;
+  return Path(index);
+}
+
+std::string_view text_of(Path path) { return kTexts[size_t(path)]; }
+
+bool allows(Path path, PathMethod method) { return methods(path) & method; }
+
+std::string_view allow_header(Path path) {
+  switch (methods(path)) {
+    case kGet | kPost:
+      return "Allow: GET, POST\r\n";
+    case kGet | kHead:
+      return "Allow: GET, HEAD\r\n";
+    case kGet:
+      return "Allow: GET\r\n";
+    default:
+      return "Allow: POST\r\n";
+  }
+}
+
+}  // namespace turnstile

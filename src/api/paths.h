@@ -1,0 +1,47 @@
+// The paths of the API and the methods each takes: what decides between an answer, 404 and 405.
+#pragma once
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string_view>
+
+namespace turnstile {
+
+enum class Path : uint8_t {
+  lock,
+  unlock,
+  renew,
+  cancel,
+  batch,
+  lock_status,
+  locks,
+  lock_subscribe,
+  subscribe,
+  events,
+  refs,
+  refs_add,
+  refs_release,
+  refs_release_node,
+  admin_break,
+  healthz,
+  readyz,
+  metrics,
+  version,
+  openapi,
+  root,
+};
+inline constexpr size_t kPaths = size_t(Path::root) + 1;
+
+// As bits, so that a path's methods are a set.
+enum PathMethod : uint8_t { kGet = 1, kHead = 2, kPost = 4 };
+
+// Nothing: 404. The path is taken as it came, not decoded: no path of ours needs an escape.
+std::optional<Path> find_path(std::string_view path);
+std::string_view text_of(Path path);
+
+bool allows(Path path, PathMethod method);
+// "Allow: GET, POST\r\n", for the 405.
+std::string_view allow_header(Path path);
+
+}  // namespace turnstile

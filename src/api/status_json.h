@@ -1,0 +1,19 @@
+// Pieces of the status answer that other answers have too: who holds a lane, and which nodes use a resource.
+#pragma once
+
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "engine/answer.h"
+
+namespace turnstile {
+
+// The holder's operation is told only if it is not `asked`, the one that the reader has in mind.
+void append_holder_field(std::string& out, std::string_view name, const HolderView& holder,
+                         OperationName asked);
+
+// {"count":2,"nodes":["a","b"]}
+void append_nodes_field(std::string& out, std::string_view name, std::span<const std::string_view> nodes);
+
+}  // namespace turnstile

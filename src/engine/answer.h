@@ -1,0 +1,118 @@
+// What the engine answers. Texts are views into the Effects that the call was given: use them before its next call.
+#pragma once
+
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "engine/command.h"
+#include "engine/types.h"
+
+namespace turnstile {
+
+// Why a call was refused. The api folder turns each into a code and a status.
+enum class Refusal : uint8_t {
+  none,
+  busy,            // S3 with allow_multi_node_download=false; S19 for /refs/add
+  referenced,      // S5
+  failed,          // S4: a kept permanent failure
+  queue_full,
+  not_held,        // S8
+  not_holder,
+  stale_token,
+  references_off,  // S18
+  too_many_operations,  // see Operations::kMostNames
+};
+
+struct HolderView {
+  OperationName operation;
+  Requester who;
+  Token token = Token::none;
+  Time since;
+  Duration lease{};  // 0: none
+  std::optional<Progress> progress;
+  std::string_view info;
+};
+
+enum class LockState : uint8_t { acquired, queued, skipped, refused, failed, cancelled };
+
+struct LockAnswer {
+  LockState state = LockState::refused;
+  Refusal refusal = Refusal::none;         // with refused and failed
+  Token token = Token::none;               // with acquired
+  uint32_t attempt = 0;                    // with acquired, from 1
+  std::string_view previous_error;         // with acquired, attempt > 1
+  uint32_t position = 0;                   // with queued, from 1
+  std::optional<HolderView> holder;        // with queued and busy: who is in the way, if it is a hold
+  std::string_view error;                  // with failed: the kept error
+  std::vector<std::string_view> references;  // with referenced, or a skipped delete: the nodes in the way
+  bool bonded = false;                     // the connection is now a bond (S21); the server must tell when it breaks
+};
+
+struct UnlockAnswer {
+  Refusal refusal = Refusal::none;
+  bool already = false;  // S15
+  NodeId next;           // the node that was granted this lane in the same step
+  std::vector<std::string_view> waiters;  // S16: nodes waiting on the resource just before
+};
+
+struct RenewAnswer {
+  Refusal refusal = Refusal::none;
+  Duration lease{};
+};
+
+struct CancelAnswer {
+  bool cancelled = false;
+};
+
+struct BreakAnswer {
+  Refusal refusal = Refusal::none;
+  NodeId node;
+};
+
+struct QueueView {
+  Requester who;
+  uint32_t position = 0;
+  Time since;
+  std::string_view info;
+};
+
+struct CompletionView {
+  NodeId node;
+  bool success = false;
+  bool permanent = false;
+  std::string_view error;
+  Time at;
+};
+
+// Of a long queue only the front is listed; queue_length tells how long it is.
+inline constexpr size_t kMostListed = 1000;
+
+struct StatusAnswer {
+  LaneName lane;
+  LaneState state = LaneState::idle;
+  std::optional<HolderView> holder;
+  std::vector<QueueView> queue;
+  uint32_t queue_length = 0;
+  std::optional<CompletionView> completion;
+  std::vector<std::string_view> references;
+  std::vector<std::string_view> waiters;  // nodes waiting anywhere on the resource
+
+  // For the asking requester; without one, `completed` speaks of the lane's kept completion.
+  bool acquired = false;
+  Token token = Token::none;  // with acquired
+  uint32_t attempt = 0;       // with acquired
+  uint32_t position = 0;      // while it waits
+  bool completed = false;
+  bool success = false;
+  std::string_view error;
+};
+
+struct ReferencesAnswer {
+  Refusal refusal = Refusal::none;
+  bool changed = false;
+  uint32_t count = 0;  // release_node: how many were released
+  std::vector<std::string_view> nodes;
+};
+
+}  // namespace turnstile

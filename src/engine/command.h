@@ -1,0 +1,79 @@
+// What can be asked of the engine. All texts are views that must live until the call returns.
+//
+// Commands are already valid: the api folder has checked lengths, characters and ranges (S1).
+#pragma once
+
+#include <optional>
+#include <string_view>
+
+#include "engine/types.h"
+
+namespace turnstile {
+
+struct LockCommand {
+  LaneName lane;
+  Requester who;
+  std::optional<Scope> scope;     // else the server's default
+  std::optional<Duration> lease;  // S22
+  std::optional<bool> monitor;    // S21; absent leaves a hold as it is
+  bool dereference = false;       // S19; only operations that clear references look at it
+  std::string_view info;          // free text of the requester's, shown to people
+  PollId poll = PollId::none;     // set: if it must wait, the answer follows as a Wake with this id (S24)
+  BondId bond = BondId::none;     // the connection, which becomes a bond if `monitor` is true
+};
+
+struct UnlockCommand {
+  LaneName lane;
+  Requester who;
+  Token token = Token::none;
+  bool success = true;
+  std::string_view error;
+  bool permanent = false;
+};
+
+struct RenewCommand {
+  LaneName lane;
+  Requester who;
+  Token token = Token::none;
+  std::optional<Duration> lease;
+  std::optional<Progress> progress;
+};
+
+struct CancelCommand {
+  LaneName lane;
+  Requester who;
+};
+
+struct StatusCommand {
+  LaneName lane;
+  Requester who;  // an empty node: nobody in particular asks
+};
+
+struct BreakCommand {
+  LaneName lane;
+  std::string_view reason;
+};
+
+struct ReferenceCommand {
+  ResourceId resource;
+  NodeId node;
+};
+
+// A subscription to a lane. With a requester it is a bond of that requester's (S21).
+struct SubscribeCommand {
+  LaneName lane;
+  Requester who;
+  BondId bond = BondId::none;
+};
+
+// Which lanes to list, in the order of (resource, operation), after the cursor.
+enum class LaneState : uint8_t { idle, held, waiting, completed };
+struct ListCommand {
+  std::string_view prefix;  // of the resource id
+  OperationName operation;  // empty: all
+  std::optional<LaneState> state;
+  LaneName after;  // empty resource: from the beginning
+  uint32_t limit = 100;
+};
+
+}  // namespace turnstile

@@ -1,0 +1,172 @@
+#include "engine/engine.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/hash.h"
+#include "engine/engine_step.h"
+
+namespace turnstile {
+
+Engine::Engine(EngineSettings settings, CommitSink& sink, Token first_token)
+    : settings_(std::move(settings)), sink_(sink), operations_(settings_.operations) {
+  counters_.raise_tokens(uint64_t(first_token));
+  TS_CHECK(settings_.shards > 0, "there is at least one shard");
+  for (uint32_t i = 0; i < settings_.shards; ++i) shards_.push_back(std::make_unique<Shard>());
+}
+
+Engine::~Engine() = default;
+
+Shard& Engine::shard_of(ResourceId id) { return *shards_[fnv1a_32(id.text) % shards_.size()]; }
+
+template <class Step>
+auto Engine::with_resource(ResourceId id, Time now, Effects& out, Step step) {
+  Shard& shard = shard_of(id);
+  return run_step(shard, shard.pin_or_create(id), now, out, std::move(step));
+}
+
+template <class Step>
+auto Engine::with_known_resource(ResourceId id, Time now, Effects& out, Step step) {
+  Shard& shard = shard_of(id);
+  Resource* resource = shard.pin(id);
+  if (resource != nullptr) return run_step(shard, *resource, now, out, std::move(step));
+  // An unknown resource is an empty one: the same rules answer, on one that is thrown away.
+  Resource nothing(id.text);
+  Rules rules(settings_, counters_, false, nothing, now, out);
+  auto answer = step(rules);
+  TS_CHECK(nothing.empty() && out.events.empty(), "a look at an unknown resource changes nothing");
+  out.sequence = sink_.latest();
+  return answer;
+}
+
+LockAnswer Engine::lock(const LockCommand& command, Time now, Effects& out) {
+  const Operation* operation = operations_.find_or_add(command.lane.operation.text);
+  if (operation == nullptr) {
+    LockAnswer full;
+    full.refusal = Refusal::too_many_operations;
+    return full;
+  }
+  return with_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.lock(command, *operation); });
+}
+
+UnlockAnswer Engine::unlock(const UnlockCommand& command, Time now, Effects& out) {
+  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.unlock(command); });
+}
+
+RenewAnswer Engine::renew(const RenewCommand& command, Time now, Effects& out) {
+  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.renew(command); });
+}
+
+CancelAnswer Engine::cancel(const CancelCommand& command, Time now, Effects& out) {
+  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.cancel(command); });
+}
+
+StatusAnswer Engine::status(const StatusCommand& command, Time now, Effects& out) {
+  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.status(command); });
+}
+
+BreakAnswer Engine::break_hold(const BreakCommand& command, Time now, Effects& out) {
+  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.break_hold(command); });
+}
+
+ReferencesAnswer Engine::references(ResourceId resource, Effects& out) {
+  return with_known_resource(resource, Time{}, out, [](Rules& rules) { return rules.references(); });
+}
+
+ReferencesAnswer Engine::add_reference(const ReferenceCommand& command, Time now, Effects& out) {
+  return with_resource(command.resource, now, out, [&](Rules& rules) { return rules.add_reference(command.node); });
+}
+
+ReferencesAnswer Engine::release_reference(const ReferenceCommand& command, Time now, Effects& out) {
+  return with_known_resource(command.resource, now, out,
+                             [&](Rules& rules) { return rules.release_reference(command.node); });
+}
+
+ReferencesAnswer Engine::release_node(NodeId node, Time now, Effects& out) {
+  ReferencesAnswer all;
+  if (!settings_.server_keeps_references) {
+    all.refusal = Refusal::references_off;
+    return all;
+  }
+  for (const auto& shard : shards_) {
+    for (Resource* resource : shard->pin_all()) {
+      out.clear();
+      const ReferencesAnswer one =
+          run_step(*shard, *resource, now, out, [&](Rules& rules) { return rules.release_reference(node); });
+      all.count += one.changed;
+    }
+  }
+  all.changed = all.count > 0;
+  out.sequence = sink_.latest();
+  return all;
+}
+
+std::vector<Event> Engine::subscribe(const SubscribeCommand& command, Time now, Effects& out,
+                                     const std::function<void()>& at_position) {
+  const Operation* operation = operations_.find_or_add(command.lane.operation.text);
+  if (operation == nullptr) {  // nothing can be held there
+    at_position();
+    return {};
+  }
+  return with_resource(command.lane.resource, now, out, [&](Rules& rules) {
+    at_position();
+    return rules.subscribe(command, *operation);
+  });
+}
+
+void Engine::close_bond(const LaneName& lane, const Requester& who, BondId bond, Time now, Effects& out) {
+  with_known_resource(lane.resource, now, out, [&](Rules& rules) {
+    rules.close_bond(lane.operation, who, bond);
+    return true;
+  });
+}
+
+bool Engine::has_bond(const LaneName& lane, const Requester& who, BondId bond) {
+  Effects none;
+  return with_known_resource(lane.resource, Time{}, none,
+                             [&](Rules& rules) { return rules.has_bond(lane.operation, who, bond); });
+}
+
+void Engine::break_poll(const LaneName& lane, const Requester& who, PollId poll, Time now, Effects& out) {
+  with_known_resource(lane.resource, now, out, [&](Rules& rules) {
+    rules.break_poll(lane.operation, who, poll);
+    return true;
+  });
+}
+
+std::optional<LockAnswer> Engine::end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now,
+                                           Effects& out) {
+  return with_known_resource(lane.resource, now, out,
+                             [&](Rules& rules) { return rules.end_poll(lane.operation, who, poll); });
+}
+
+size_t Engine::expire(Time now, Effects& out, size_t limit, const std::function<void(Effects&)>& after_step) {
+  size_t looked_at = 0;
+  for (const auto& shard : shards_) {
+    if (looked_at >= limit) break;
+    for (Resource* resource : shard->pin_due(now, limit - looked_at)) {
+      ++looked_at;
+      out.clear();
+      run_step(*shard, *resource, now, out, [](Rules& rules) {
+        rules.expire();
+        return true;
+      });
+      after_step(out);
+    }
+  }
+  return looked_at;
+}
+
+Time Engine::next_deadline() const {
+  Time next = kNever;
+  for (const auto& shard : shards_) next = std::min(next, shard->next_deadline());
+  return next;
+}
+
+size_t Engine::resource_count() const {
+  size_t count = 0;
+  for (const auto& shard : shards_) count += shard->size();
+  return count;
+}
+
+}  // namespace turnstile

@@ -1,0 +1,99 @@
+// The lock service without wires: every rule of docs/semantics.md sections 2 to 6 behind one class.
+//
+// A call finds its resource's shard, locks the resource, applies the rules (rules.h) and hands the effects to the
+// commit sink before it unlocks. Time is an argument; there is no clock, thread, log or I/O in this folder.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <vector>
+
+#include "engine/answer.h"
+#include "engine/command.h"
+#include "engine/commit_sink.h"
+#include "engine/counters.h"
+#include "engine/effects.h"
+#include "engine/operations.h"
+#include "engine/settings.h"
+
+namespace turnstile {
+
+class Shard;
+struct Resource;
+
+// Time: `now` comes with each call. Calls on one resource may be a few microseconds out of order when they come
+// from several threads; no rule depends on that.
+// Threads: every call may be made by any thread, each with an Effects of its own. load() only before all others.
+// Invariant: a resource lives in the shard its id hashes to; one holder per conflict; tokens only grow.
+class Engine {
+ public:
+  // Tokens start above `first_token`, and above every one that is loaded.
+  Engine(EngineSettings settings, CommitSink& sink, Token first_token);
+  ~Engine();
+
+  LockAnswer lock(const LockCommand& command, Time now, Effects& out);
+  UnlockAnswer unlock(const UnlockCommand& command, Time now, Effects& out);
+  RenewAnswer renew(const RenewCommand& command, Time now, Effects& out);
+  CancelAnswer cancel(const CancelCommand& command, Time now, Effects& out);
+  StatusAnswer status(const StatusCommand& command, Time now, Effects& out);
+  BreakAnswer break_hold(const BreakCommand& command, Time now, Effects& out);
+  std::vector<StatusAnswer> list(const ListCommand& command, Time now, Effects& out);
+
+  ReferencesAnswer references(ResourceId resource, Effects& out);
+  ReferencesAnswer add_reference(const ReferenceCommand& command, Time now, Effects& out);
+  ReferencesAnswer release_reference(const ReferenceCommand& command, Time now, Effects& out);
+  // All references of a node, a step for each resource. `out` has the sequence of the last of them.
+  ReferencesAnswer release_node(NodeId node, Time now, Effects& out);
+
+  // The current state as events, if it matters to a new subscriber (S27). `at_position` is called while the
+  // resource is locked: what the sink has taken by then is in the state, everything later is still to come.
+  std::vector<Event> subscribe(const SubscribeCommand& command, Time now, Effects& out,
+                               const std::function<void()>& at_position);
+  // A bond has broken: the connection of a monitor:true lock, or a subscription.
+  void close_bond(const LaneName& lane, const Requester& who, BondId bond, Time now, Effects& out);
+  bool has_bond(const LaneName& lane, const Requester& who, BondId bond);
+  // The connection of an open long poll has broken.
+  void break_poll(const LaneName& lane, const Requester& who, PollId poll, Time now, Effects& out);
+  // An open long poll's time is up. The answer is `queued`; nothing if its Wake is already under way.
+  std::optional<LockAnswer> end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now, Effects& out);
+
+  // Ends what has run out, for at most `limit` resources; returns how many it looked at. Each resource is a step of
+  // its own, and `after_step` is called for each with its effects, which are then cleared.
+  size_t expire(Time now, Effects& out, size_t limit, const std::function<void(Effects&)>& after_step);
+  Time next_deadline() const;
+
+  // Recovery: facts in the order of the journal, then once finish_load(), which gives leases and bonds their full
+  // time again (S31) and checks the invariants. Returns how many lanes are held and how many requesters wait.
+  void load(const Record& record);
+  void raise_tokens(Token used) { counters_.raise_tokens(uint64_t(used)); }
+  struct Loaded {
+    size_t resources = 0, holds = 0, waiters = 0;
+  };
+  Loaded finish_load(Time now, Effects& out, const std::function<void(Effects&)>& after_step);
+  // Every fact that is held now, resource by resource, while others go on working.
+  void dump(const std::function<void(const Record&)>& write);
+
+  const EngineSettings& settings() const { return settings_; }
+  size_t resource_count() const;
+  // Called for each held lane and each queue; for gauges after recovery.
+  void for_each_lane(const std::function<void(std::string_view operation, bool held, size_t waiters)>& visit);
+
+ private:
+  // Runs `step(Rules&)` on the resource, made if need be; the sink has taken its effects when it returns.
+  template <class Step>
+  auto with_resource(ResourceId id, Time now, Effects& out, Step step);
+  // The same, but a resource that is not there stays away and a default answer is given.
+  template <class Step>
+  auto with_known_resource(ResourceId id, Time now, Effects& out, Step step);
+  template <class Step>
+  auto run_step(Shard& shard, Resource& resource, Time now, Effects& out, Step step);
+  Shard& shard_of(ResourceId id);
+
+  const EngineSettings settings_;
+  CommitSink& sink_;
+  Operations operations_;
+  Counters counters_;
+  std::vector<std::unique_ptr<Shard>> shards_;
+};
+
+}  // namespace turnstile

@@ -1,0 +1,156 @@
+// The state of one resource: its lanes, their holds, queues and memories, and its references.
+//
+// Plain data, laid out for a million held locks in 350 MB: what most lanes do not have stands behind a pointer.
+// Who may change it, and how, is in rules.h.
+#pragma once
+
+#include <atomic>
+#include <deque>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/deadline_heap.h"
+#include "base/sync.h"
+#include "base/text.h"
+#include "engine/operations.h"
+#include "engine/types.h"
+#include "engine/wait_queue.h"
+
+namespace turnstile {
+
+// What few holds have.
+struct HoldExtras {
+  Text info;
+  Text previous_error;
+  Progress progress;
+  Time progress_at = kNever;  // when it last moved; kNever: none was reported
+  Time bond_until = kNever;   // monitored and without a bond: when the grace is over
+};
+
+// Why a hold's one running deadline would end it. An unclaimed grant runs against its claim time-out; lease and
+// max_hold begin with the claim.
+enum class Deadline : uint8_t { unclaimed, lease, max_hold };
+
+struct Hold {
+  Text node, request;
+  Token token = Token::none;  // none: the lane is free
+  Time since{};
+  Time until = kNever;
+  std::unique_ptr<HoldExtras> extras;
+  uint32_t lease_ms = 0;
+  uint32_t attempt = 1;
+  Deadline deadline = Deadline::max_hold;
+  Scope scope = Scope::operation;
+  bool monitor = false;
+
+  bool held() const { return token != Token::none; }
+  bool claimed() const { return deadline != Deadline::unclaimed; }
+  Requester who() const { return {NodeId(node), RequestId(request)}; }
+  HoldExtras& extra() {
+    if (!extras) extras = std::make_unique<HoldExtras>();
+    return *extras;
+  }
+};
+
+struct Completion {
+  Text node, error;
+  Time at{};
+  Time until{};
+  bool success = false;
+  bool permanent = false;
+};
+
+// The token of the last unlocked hold, so that a repeated unlock is recognized (S15).
+struct Released {
+  Token token = Token::none;
+  Text node;
+  Time until{};
+};
+
+// How the waits of requesters ended that may not know it yet (S2).
+class Endings {
+ public:
+  struct Entry {
+    Ending how{};
+    Text error;
+    Time until{};
+  };
+
+  bool empty() const { return by_requester_.empty(); }
+  const Entry* find(const Requester& who) const;
+  void set(const Requester& who, Ending how, std::string_view error, Time until);
+  bool erase(const Requester& who);
+  void drop_until(Time now);
+  Time next() const { return order_.empty() ? kNever : order_.front().first; }
+  // Calls visit(Requester, Entry) for each, in a fixed order.
+  template <class Visit>
+  void for_each(Visit visit) const {
+    for (const auto& [key, entry] : by_requester_) visit(from_key(key), entry);
+  }
+
+ private:
+  // Node and request id joined by a NUL, which neither can contain.
+  static std::string to_key(const Requester& who);
+  static Requester from_key(std::string_view key);
+
+  std::map<std::string, Entry, std::less<>> by_requester_;
+  std::deque<std::pair<Time, std::string>> order_;  // as set, which is the order of `until`
+};
+
+struct Bond {
+  Text node, request;
+  BondId id = BondId::none;
+  bool subscription = false;  // else the connection of a monitor:true request, which ends with the hold or wait
+
+  Requester who() const { return {NodeId(node), RequestId(request)}; }
+};
+
+// What a lane remembers besides its hold, queue and completion.
+struct LaneMemory {
+  Released released;
+  Text last_error;  // of the attempts since the last success
+  std::unique_ptr<Endings> endings;
+  std::vector<Bond> bonds;
+
+  bool empty() const {
+    return released.token == Token::none && last_error.empty() && (!endings || endings->empty()) && bonds.empty();
+  }
+};
+
+struct Lane {
+  explicit Lane(const Operation& of) : operation(&of) {}
+
+  const Operation* operation;
+  Hold hold;
+  std::unique_ptr<WaitQueue> queue;
+  std::unique_ptr<Completion> completion;
+  std::unique_ptr<LaneMemory> memory;
+  std::unique_ptr<Lane> next;  // of the same resource
+  uint32_t failures = 0;       // attempts that failed since the last success, while the lane was not empty
+
+  const OperationRules& rules() const { return operation->rules; }
+  bool has_waiters() const { return queue && !queue->empty(); }
+  bool empty() const { return !hold.held() && !queue && !completion && !memory && failures == 0; }
+  LaneMemory& remember() {
+    if (!memory) memory = std::make_unique<LaneMemory>();
+    return *memory;
+  }
+};
+
+struct Resource {
+  explicit Resource(std::string_view name) : id(name) {}
+
+  SmallMutex mutex;  // guards all but `state` and `place`
+  // How many threads are about to use it, times two, plus one when it is empty: see shard.h.
+  std::atomic<uint32_t> state{0};
+  HeapPlace place = kNotInHeap;  // guarded by the shard's heap mutex
+  const Text id;
+  std::unique_ptr<Lane> lanes;
+  std::unique_ptr<std::vector<Text>> references;  // nodes, sorted
+
+  bool empty() const { return !lanes && !references; }
+};
+
+}  // namespace turnstile

@@ -1,0 +1,156 @@
+// The rules of docs/semantics.md for one resource: what each command does to it, and what follows.
+//
+// Split over rules_*.cc by section of that document: lock (2), end (3), references (5), alive (6), status, facts (8).
+#pragma once
+
+#include <optional>
+#include <vector>
+
+#include "engine/answer.h"
+#include "engine/command.h"
+#include "engine/counters.h"
+#include "engine/effects.h"
+#include "engine/resource.h"
+#include "engine/settings.h"
+
+namespace turnstile {
+
+// One step on one resource. Made for each command, while the resource is locked, and gone afterwards.
+//
+// Time: `now` is that of the step. Threads: none; the resource's mutex is held by the caller.
+// Invariant: after finish() no two holds of the resource conflict, and no waiter could be granted that is not.
+class Rules {
+ public:
+  Rules(const EngineSettings& settings, Counters& counters, bool wants_records, Resource& resource, Time now,
+        Effects& out)
+      : settings_(settings), counters_(counters), wants_records_(wants_records), resource_(resource), now_(now),
+        out_(out) {}
+
+  LockAnswer lock(const LockCommand& command, const Operation& operation);
+
+  UnlockAnswer unlock(const UnlockCommand& command);
+  CancelAnswer cancel(const CancelCommand& command);
+  BreakAnswer break_hold(const BreakCommand& command);
+
+  RenewAnswer renew(const RenewCommand& command);
+  void close_bond(OperationName operation, const Requester& who, BondId bond);
+  bool has_bond(OperationName operation, const Requester& who, BondId bond) const;
+  void break_poll(OperationName operation, const Requester& who, PollId poll);
+  std::optional<LockAnswer> end_poll(OperationName operation, const Requester& who, PollId poll);
+  void expire();
+
+  ReferencesAnswer references();
+  ReferencesAnswer add_reference(NodeId node);
+  ReferencesAnswer release_reference(NodeId node);
+
+  StatusAnswer status(const StatusCommand& command);
+  StatusAnswer lane_status(const Lane& lane);
+  std::vector<Event> subscribe(const SubscribeCommand& command, const Operation& operation);
+
+  void load(const Record& record, const Operation* operation);
+  void finish_load();
+  void dump();  // every fact, into the records
+
+  // Forgets what is empty and checks the invariants. Every step ends with it.
+  void finish();
+  // When something of the resource runs out next.
+  Time next_deadline() const;
+
+  Lane* find_lane(OperationName operation) const;
+
+ private:
+  // What S4, S5 and S19 say to a request that nobody is in the way of.
+  struct Admission {
+    LockState state = LockState::acquired;
+    Refusal refusal = Refusal::none;
+    std::string_view error;
+    std::vector<std::string_view> references;
+  };
+
+  // rules_lock.cc
+  std::optional<LockAnswer> asked_again(Lane& lane, const LockCommand& command);
+  LockAnswer held_already(Lane& lane, const LockCommand& command);
+  LockAnswer waits_already(Lane& lane, Waiter& waiter, const LockCommand& command);
+  LockAnswer enqueue(Lane& lane, const LockCommand& command, Scope scope);
+  Admission admit(const Lane* lane, const Operation& operation, NodeId node, bool dereference);
+  const Lane* holder_in_the_way(const Operation& operation, Scope scope) const;
+  bool waiter_in_the_way(const Lane* own, Scope scope, uint64_t before) const;
+  LockAnswer queued_answer(const Lane& lane, const Waiter& waiter);
+  void grant(Lane& lane, Hold hold, Time waited_since);
+  LockAnswer acquired_answer(const Lane& lane);
+  HolderView holder_view(const Lane& lane);
+  Lane& get_lane(const Operation& operation);
+
+  // rules_end.cc
+  Refusal check_holder(const Lane* lane, const Requester& who, Token token) const;
+  void succeed(Lane& lane);
+  void fail(Lane& lane, EventKind kind, std::string_view error, bool permanent);
+  void end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent);
+  void void_other_lanes(const Lane& lane);
+  void end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admission& why);
+  void leave_queue(Lane& lane, const Waiter& waiter, std::string_view reason);
+  void advance();
+  bool advance_one();
+  void grant_waiter(Lane& lane, const Waiter& waiter);
+
+  // rules_alive.cc
+  void claim(Lane& lane);
+  void start_deadline(Hold& hold);
+  void apply_monitor(Lane& lane, bool monitor);
+  bool add_bond(Lane& lane, const Requester& who, BondId bond, bool subscription);
+  bool has_any_bond(const Lane& lane, const Requester& who) const;
+  void bond_gained(Lane& lane, const Requester& who);
+  void bond_lost(Lane& lane, const Requester& who);
+  void drop_connection_bonds(Lane& lane, const Requester& who);
+  std::string_view due_reason(const Hold& hold) const;
+  void drop_retained(Lane& lane);
+
+  // rules_references.cc
+  bool keeps_references() const { return settings_.server_keeps_references; }
+  bool insert_reference(NodeId node);
+  bool erase_reference(NodeId node);
+  void clear_references();
+  std::vector<std::string_view> reference_names();
+
+  // rules_status.cc
+  std::vector<std::string_view> waiting_nodes();
+  Event event_of(EventKind kind, const Lane& lane, const Requester& who);
+
+  // rules_facts.cc: one record each, if anybody wants them
+  Record fact(RecordKind kind, const Lane* lane);
+  void record_hold(const Lane& lane);
+  void record_waiter(const Lane& lane, const Waiter& waiter);
+  void record_lane(RecordKind kind, const Lane& lane, uint64_t number = 0);
+  Record hold_record(const Lane& lane);
+  Record waiter_record(const Lane& lane, const Waiter& waiter);
+  Record completion_record(const Lane& lane);
+  Record released_record(const Lane& lane);
+  Record failures_record(const Lane& lane);
+  Record ending_record(const Lane& lane, const Requester& who, const Endings::Entry& entry);
+  Record reference_record(RecordKind kind, std::string_view node);
+  void record(const Record& record) {
+    if (wants_records_) out_.records.push_back(record);
+  }
+  void load_lane(const Record& record, const Operation& operation);
+
+  void measure(MeasureKind kind, const Lane& lane, Duration time = {}) {
+    out_.measures.push_back({kind, lane.operation->metric_name(), time});
+  }
+  const Endings::Entry* ending_of(const Lane& lane, const Requester& who) const;
+  const Completion* kept_completion(const Lane* lane) const;
+  Requester keep(const Requester& who) { return {NodeId(out_.keep(who.node.text)), RequestId(out_.keep(who.request.text))}; }
+  template <class Visit>
+  void for_each_lane(Visit visit) const {
+    for (Lane* lane = resource_.lanes.get(); lane != nullptr; lane = lane->next.get()) visit(*lane);
+  }
+  void check_invariants() const;
+
+  const EngineSettings& settings_;
+  Counters& counters_;
+  const bool wants_records_;
+  Resource& resource_;
+  const Time now_;
+  Effects& out_;
+};
+
+}  // namespace turnstile

@@ -1,0 +1,216 @@
+// Section 6 of docs/semantics.md: claims, leases, bonds, progress, and what happens when they run out.
+#include <algorithm>
+#include <vector>
+
+#include "base/check.h"
+#include "engine/rules.h"
+
+namespace turnstile {
+
+// Begins the lease, or else max_hold, of a hold that is claimed.
+void Rules::start_deadline(Hold& hold) {
+  if (hold.lease_ms > 0) {
+    hold.deadline = Deadline::lease;
+    hold.until = later(now_, std::chrono::milliseconds(hold.lease_ms));
+  } else {
+    hold.deadline = Deadline::max_hold;
+    const bool plain = !hold.monitor && settings_.max_hold > Duration(0);  // S23
+    hold.until = plain ? later(now_, settings_.max_hold) : kNever;
+  }
+}
+
+void Rules::claim(Lane& lane) {
+  TS_CHECK(!lane.hold.claimed(), "a grant is claimed once");
+  start_deadline(lane.hold);
+}
+
+RenewAnswer Rules::renew(const RenewCommand& command) {
+  Lane* lane = find_lane(command.lane.operation);
+  const Refusal refusal = check_holder(lane, command.who, command.token);
+  if (refusal != Refusal::none) return {refusal, {}};
+  Hold& hold = lane->hold;
+  bool changed = false;
+  if (!hold.claimed()) {
+    claim(*lane);
+    changed = true;
+  }
+  if (command.lease && uint32_t(to_ms(*command.lease)) != hold.lease_ms) {
+    hold.lease_ms = uint32_t(to_ms(*command.lease));
+    changed = true;
+  }
+  if (hold.lease_ms > 0) start_deadline(hold);
+  if (command.progress) {
+    HoldExtras& extras = hold.extra();
+    if (extras.progress_at == kNever || extras.progress != *command.progress) {
+      extras.progress = *command.progress;
+      extras.progress_at = now_;
+      changed = true;
+    }
+  }
+  if (changed) record_hold(*lane);  // a renewal alone needs none: after a restart a lease has its full time again
+  return {Refusal::none, std::chrono::milliseconds(hold.lease_ms)};
+}
+
+void Rules::apply_monitor(Lane& lane, bool monitor) {
+  lane.hold.monitor = monitor;
+  if (!monitor) {
+    if (lane.hold.extras) lane.hold.extras->bond_until = kNever;
+  } else if (!has_any_bond(lane, lane.hold.who())) {
+    bond_lost(lane, lane.hold.who());
+  }
+}
+
+bool Rules::add_bond(Lane& lane, const Requester& who, BondId bond, bool subscription) {
+  if (bond == BondId::none) return false;
+  std::vector<Bond>& bonds = lane.remember().bonds;
+  const bool there = std::any_of(bonds.begin(), bonds.end(),
+                                 [&](const Bond& each) { return each.id == bond && each.who() == who; });
+  if (!there) bonds.push_back({Text(who.node.text), Text(who.request.text), bond, subscription});
+  bond_gained(lane, who);
+  return true;
+}
+
+bool Rules::has_any_bond(const Lane& lane, const Requester& who) const {
+  if (!lane.memory) return false;
+  const std::vector<Bond>& bonds = lane.memory->bonds;
+  return std::any_of(bonds.begin(), bonds.end(), [&](const Bond& bond) { return bond.who() == who; });
+}
+
+bool Rules::has_bond(OperationName operation, const Requester& who, BondId bond) const {
+  const Lane* lane = find_lane(operation);
+  if (lane == nullptr || !lane->memory) return false;
+  const std::vector<Bond>& bonds = lane->memory->bonds;
+  return std::any_of(bonds.begin(), bonds.end(),
+                     [&](const Bond& each) { return each.id == bond && each.who() == who; });
+}
+
+// Stops the grace of whoever has got a bond, or an open long poll, again.
+void Rules::bond_gained(Lane& lane, const Requester& who) {
+  if (lane.hold.held() && lane.hold.who() == who) {
+    if (lane.hold.extras) lane.hold.extras->bond_until = kNever;
+    return;
+  }
+  Waiter* waiter = lane.has_waiters() ? lane.queue->find(who) : nullptr;
+  if (waiter == nullptr) return;
+  lane.queue->set_leaves_at(*waiter, kNever);
+  if (waiter->bonded) return;
+  waiter->bonded = true;
+  record_waiter(lane, *waiter);
+}
+
+// Starts the grace of whoever has no bond left (S21).
+void Rules::bond_lost(Lane& lane, const Requester& who) {
+  if (has_any_bond(lane, who)) return;
+  if (lane.hold.held() && lane.hold.who() == who) {
+    if (lane.hold.monitor) lane.hold.extra().bond_until = later(now_, settings_.bond_grace);
+    return;
+  }
+  Waiter* waiter = lane.has_waiters() ? lane.queue->find(who) : nullptr;
+  if (waiter != nullptr && waiter->polls.empty())
+    lane.queue->set_leaves_at(*waiter, later(now_, settings_.bond_grace));
+}
+
+void Rules::drop_connection_bonds(Lane& lane, const Requester& who) {
+  if (!lane.memory) return;
+  std::erase_if(lane.memory->bonds, [&](const Bond& bond) { return !bond.subscription && bond.who() == who; });
+}
+
+void Rules::close_bond(OperationName operation, const Requester& who, BondId bond) {
+  Lane* lane = find_lane(operation);
+  if (lane == nullptr || !lane->memory) return;
+  const size_t gone = std::erase_if(lane->memory->bonds,
+                                    [&](const Bond& each) { return each.id == bond && each.who() == who; });
+  if (gone > 0) bond_lost(*lane, who);
+}
+
+void Rules::break_poll(OperationName operation, const Requester& who, PollId poll) {
+  Lane* lane = find_lane(operation);
+  Waiter* waiter = lane != nullptr && lane->has_waiters() ? lane->queue->find(who) : nullptr;
+  if (waiter != nullptr && std::erase(waiter->polls, poll) > 0) bond_lost(*lane, who);
+}
+
+std::optional<LockAnswer> Rules::end_poll(OperationName operation, const Requester& who, PollId poll) {
+  Lane* lane = find_lane(operation);
+  Waiter* waiter = lane != nullptr && lane->has_waiters() ? lane->queue->find(who) : nullptr;
+  if (waiter == nullptr || std::erase(waiter->polls, poll) == 0) return std::nullopt;
+  // A time-out is no break: it keeps its place although nobody waits for an answer now (S24).
+  const bool bonded = !waiter->polls.empty() || has_any_bond(*lane, who);
+  if (waiter->bonded != bonded) {
+    waiter->bonded = bonded;
+    record_waiter(*lane, *waiter);
+  }
+  return queued_answer(*lane, *waiter);
+}
+
+// Why a hold must end now; empty: it need not. What ran out first gives the reason.
+std::string_view Rules::due_reason(const Hold& hold) const {
+  std::string_view reason;
+  Time first = kNever;
+  auto consider = [&](Time until, std::string_view name) {
+    if (until > now_ || until >= first) return;
+    first = until;
+    reason = name;
+  };
+  consider(hold.until, hold.deadline == Deadline::unclaimed ? "unclaimed"
+                       : hold.deadline == Deadline::lease   ? "lease"
+                                                            : "max_hold");
+  if (hold.extras) {
+    consider(hold.extras->bond_until, "bond");
+    if (settings_.stall_timeout > Duration(0) && hold.extras->progress_at != kNever)
+      consider(later(hold.extras->progress_at, settings_.stall_timeout), "stall");
+  }
+  return reason;
+}
+
+void Rules::expire() {
+  // In the order of their names, so that the outcome does not depend on which lane was used first.
+  std::vector<Lane*> lanes;
+  for_each_lane([&](Lane& lane) { lanes.push_back(&lane); });
+  std::sort(lanes.begin(), lanes.end(), [](Lane* a, Lane* b) { return a->rules().name < b->rules().name; });
+  for (Lane* lane : lanes) {
+    if (!lane->hold.held()) continue;
+    const std::string_view reason = due_reason(lane->hold);
+    if (!reason.empty()) fail(*lane, EventKind::expired, reason, false);
+  }
+  std::vector<std::pair<uint64_t, Lane*>> leaving;
+  for (Lane* lane : lanes) {
+    if (!lane->has_waiters() || lane->queue->next_leave() > now_) continue;
+    for (size_t i = 0; i < lane->queue->size(); ++i)
+      if (lane->queue->at(i).leaves_at <= now_) leaving.emplace_back(lane->queue->at(i).ticket, lane);
+  }
+  std::sort(leaving.begin(), leaving.end());
+  for (const auto& [ticket, lane] : leaving) leave_queue(*lane, *lane->queue->find_ticket(ticket), "bond");
+  if (!leaving.empty()) advance();
+  for (Lane* lane : lanes) drop_retained(*lane);
+}
+
+// No records: everything retained carries its end, and a reader of the journal drops it likewise.
+void Rules::drop_retained(Lane& lane) {
+  if (lane.completion && lane.completion->until <= now_) lane.completion.reset();
+  if (!lane.memory) return;
+  if (lane.memory->released.until <= now_) lane.memory->released = Released();
+  if (lane.memory->endings) lane.memory->endings->drop_until(now_);
+}
+
+Time Rules::next_deadline() const {
+  Time next = kNever;
+  auto consider = [&](Time until) { next = std::min(next, until); };
+  for_each_lane([&](Lane& lane) {
+    if (lane.hold.held()) {
+      consider(lane.hold.until);
+      if (lane.hold.extras) {
+        consider(lane.hold.extras->bond_until);
+        if (settings_.stall_timeout > Duration(0) && lane.hold.extras->progress_at != kNever)
+          consider(later(lane.hold.extras->progress_at, settings_.stall_timeout));
+      }
+    }
+    if (lane.queue) consider(lane.queue->next_leave());
+    if (lane.completion) consider(lane.completion->until);
+    if (!lane.memory) return;
+    if (lane.memory->released.token != Token::none) consider(lane.memory->released.until);
+    if (lane.memory->endings) consider(lane.memory->endings->next());
+  });
+  return next;
+}
+
+}  // namespace turnstile

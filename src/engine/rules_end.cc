@@ -1,0 +1,279 @@
+// Section 3 of docs/semantics.md: how holds and waits end, and who goes next.
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/rules.h"
+
+namespace turnstile {
+
+// S8, in its order. The lane may be nullptr: nobody ever asked for it.
+Refusal Rules::check_holder(const Lane* lane, const Requester& who, Token token) const {
+  if (lane == nullptr || !lane->hold.held()) return Refusal::not_held;
+  if (lane->hold.node.view() != who.node.text) return Refusal::not_holder;
+  if (token == Token::none)
+    return lane->hold.request.view() == who.request.text ? Refusal::none : Refusal::not_holder;
+  return lane->hold.token == token ? Refusal::none : Refusal::stale_token;
+}
+
+UnlockAnswer Rules::unlock(const UnlockCommand& command) {
+  UnlockAnswer answer;
+  Lane* lane = find_lane(command.lane.operation);
+  if (lane != nullptr && lane->memory && command.token != Token::none) {  // S15
+    const Released& released = lane->memory->released;
+    if (released.token == command.token && released.until > now_ && released.node.view() == command.who.node.text) {
+      answer.already = true;
+      answer.waiters = waiting_nodes();
+      return answer;
+    }
+  }
+  answer.refusal = check_holder(lane, command.who, command.token);
+  if (answer.refusal != Refusal::none) return answer;
+  answer.waiters = waiting_nodes();  // S16: as they were just before
+
+  if (settings_.retain_released > Duration(0)) {
+    Released& released = lane->remember().released;
+    released = {lane->hold.token, Text(lane->hold.node.view()), later(now_, settings_.retain_released)};
+    record(released_record(*lane));
+  }
+  if (command.success)
+    succeed(*lane);
+  else
+    fail(*lane, EventKind::failed, command.error, command.permanent);
+  if (lane->hold.held()) answer.next = NodeId(out_.keep(lane->hold.node));
+  return answer;
+}
+
+BreakAnswer Rules::break_hold(const BreakCommand& command) {
+  Lane* lane = find_lane(command.lane.operation);
+  if (lane == nullptr || !lane->hold.held()) return {Refusal::not_held, {}};
+  const NodeId node(out_.keep(lane->hold.node));
+  fail(*lane, EventKind::broken, command.reason, false);
+  return {Refusal::none, node};
+}
+
+CancelAnswer Rules::cancel(const CancelCommand& command) {  // S25
+  Lane* lane = find_lane(command.lane.operation);
+  if (lane == nullptr) return {};
+  if (lane->hold.held() && lane->hold.who() == command.who) {
+    if (lane->hold.claimed()) return {};
+    fail(*lane, EventKind::expired, "cancelled", false);
+    return {true};
+  }
+  Waiter* waiter = lane->has_waiters() ? lane->queue->find(command.who) : nullptr;
+  if (waiter == nullptr) return {};
+  leave_queue(*lane, *waiter, "cancelled");
+  advance();
+  return {true};
+}
+
+void Rules::succeed(Lane& lane) {
+  const OperationRules& rules = lane.rules();
+  const NodeId node(out_.keep(lane.hold.node));
+  end_hold(lane, EventKind::completed, {}, false);
+  if (lane.failures > 0) {
+    lane.failures = 0;
+    record_lane(RecordKind::failures_erased, lane);
+  }
+  if (lane.memory) lane.memory->last_error = Text();
+  if (keeps_references()) {
+    if (rules.references == OnReferences::add) insert_reference(node);
+    if (rules.references == OnReferences::clear) clear_references();
+  }
+  if (rules.voids) void_other_lanes(lane);
+
+  const bool kept = rules.on_success == OnSuccess::share && settings_.retain_completed > Duration(0);
+  if (kept) {
+    lane.completion = std::make_unique<Completion>();
+    *lane.completion = {Text(node.text), Text(), now_, later(now_, settings_.retain_completed), true, false};
+    record(completion_record(lane));
+  } else if (lane.completion) {
+    lane.completion.reset();
+    record_lane(RecordKind::completion_erased, lane);
+  }
+  if (rules.on_success == OnSuccess::share) {  // S10: all at once
+    while (lane.has_waiters()) end_wait(lane, lane.queue->front(), Ending::skipped, {});
+  }
+  advance();
+}
+
+// S12, and the path of every other end that is not a success.
+void Rules::fail(Lane& lane, EventKind kind, std::string_view error, bool permanent) {
+  end_hold(lane, kind, error, permanent);
+  if (lane.has_waiters() && !permanent) {
+    ++lane.failures;
+    lane.remember().last_error = Text(error);
+    record(failures_record(lane));
+  }
+  const bool kept = permanent && settings_.retain_permanent_failure > Duration(0);
+  if (kept) {
+    lane.completion = std::make_unique<Completion>();
+    *lane.completion = {{}, Text(error), now_, later(now_, settings_.retain_permanent_failure), false, true};
+    lane.completion->node = Text(out_.events.back().who.node.text);
+    record(completion_record(lane));
+  } else if (lane.completion) {
+    lane.completion.reset();
+    record_lane(RecordKind::completion_erased, lane);
+  }
+  if (permanent) {
+    Admission why;
+    why.state = LockState::failed;
+    why.refusal = Refusal::failed;
+    why.error = out_.keep(error);
+    while (lane.has_waiters()) end_wait(lane, lane.queue->front(), Ending::failed, why);
+  }
+  advance();
+}
+
+void Rules::end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent) {
+  TS_CHECK(lane.hold.held(), "only a hold can end");
+  Event event = event_of(kind, lane, lane.hold.who());
+  event.token = lane.hold.token;
+  event.attempt = lane.hold.attempt;
+  event.permanent = permanent;
+  event.error = out_.keep(error);
+  if (kind == EventKind::expired || kind == EventKind::broken) event.reason = event.error;
+  out_.events.push_back(event);
+  measure(MeasureKind::ended, lane, now_ - lane.hold.since);
+  record_lane(RecordKind::hold_erased, lane);
+  drop_connection_bonds(lane, event.who);
+  lane.hold = Hold();
+}
+
+// S13: after a delete, a pull really pulls.
+void Rules::void_other_lanes(const Lane& lane) {
+  for_each_lane([&](Lane& other) {
+    if (&other == &lane) return;
+    if (other.completion) {
+      other.completion.reset();
+      record_lane(RecordKind::completion_erased, other);
+    }
+    if (!other.memory || !other.memory->endings) return;
+    Endings& endings = *other.memory->endings;
+    std::vector<Requester> skipped;
+    endings.for_each([&](const Requester& who, const Endings::Entry& entry) {
+      if (entry.how == Ending::skipped) skipped.push_back(keep(who));
+    });
+    for (const Requester& who : skipped) {
+      endings.erase(who);
+      Record gone = fact(RecordKind::outcome_erased, &other);
+      gone.who = who;
+      record(gone);
+    }
+  });
+}
+
+// A wait ends without a grant. Whoever is there is told; for the others it is remembered (S2).
+void Rules::end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admission& why) {
+  const std::unique_ptr<Waiter> ended = lane.queue->remove(waiter);
+  const Requester who = keep(ended->who());
+  record_lane(RecordKind::waiter_erased, lane, ended->ticket);
+  measure(MeasureKind::left_queue, lane);
+  measure(how == Ending::skipped ? MeasureKind::skipped : MeasureKind::refused, lane);
+  drop_connection_bonds(lane, who);
+  if (settings_.claim_timeout > Duration(0)) {
+    LaneMemory& memory = lane.remember();
+    if (!memory.endings) memory.endings = std::make_unique<Endings>();
+    memory.endings->set(who, how, why.error, later(now_, settings_.claim_timeout));
+    record(ending_record(lane, who, *memory.endings->find(who)));
+  }
+  // S17: the reference comes with the answer to somebody who is there.
+  if (how == Ending::skipped && !ended->polls.empty() && lane.rules().references == OnReferences::add)
+    insert_reference(who.node);
+  for (PollId poll : ended->polls) {
+    Wake wake;
+    wake.poll = poll;
+    wake.answer.state = how == Ending::skipped   ? LockState::skipped
+                        : how == Ending::refused ? LockState::refused
+                                                 : LockState::failed;
+    wake.answer.refusal = how == Ending::skipped ? Refusal::none : why.refusal;
+    wake.answer.error = why.error;
+    wake.answer.references = why.references;
+    out_.wakes.push_back(std::move(wake));
+  }
+}
+
+// Cancelled, or its bonds are gone.
+void Rules::leave_queue(Lane& lane, const Waiter& waiter, std::string_view reason) {
+  const std::unique_ptr<Waiter> left = lane.queue->remove(waiter);
+  const Requester who = keep(left->who());
+  record_lane(RecordKind::waiter_erased, lane, left->ticket);
+  measure(MeasureKind::left_queue, lane);
+  drop_connection_bonds(lane, who);
+  Event event = event_of(EventKind::cancelled, lane, who);
+  event.reason = out_.keep(reason);
+  out_.events.push_back(event);
+  for (PollId poll : left->polls) {
+    Wake wake;
+    wake.poll = poll;
+    wake.answer.state = LockState::cancelled;
+    out_.wakes.push_back(std::move(wake));
+  }
+}
+
+// Lets go whom S3 lets go, oldest first, until nobody is left who could.
+void Rules::advance() {
+  while (advance_one()) {
+  }
+}
+
+bool Rules::advance_one() {
+  Lane* next = nullptr;
+  for_each_lane([&](Lane& lane) {
+    if (!lane.has_waiters()) return;
+    const Waiter& front = lane.queue->front();
+    if (next != nullptr && next->queue->front().ticket < front.ticket) return;
+    if (holder_in_the_way(*lane.operation, front.scope) != nullptr) return;
+    if (waiter_in_the_way(&lane, front.scope, front.ticket)) return;
+    next = &lane;
+  });
+  if (next == nullptr) return false;
+
+  const Waiter& waiter = next->queue->front();
+  const Admission admission = admit(next, *next->operation, waiter.who().node, waiter.dereference);  // S14
+  switch (admission.state) {
+    case LockState::acquired: grant_waiter(*next, waiter); break;
+    case LockState::skipped: end_wait(*next, waiter, Ending::skipped, admission); break;
+    case LockState::failed: end_wait(*next, waiter, Ending::failed, admission); break;
+    default: {
+      Event event = event_of(EventKind::refused, *next, waiter.who());
+      event.error = "the resource is in use by other nodes";
+      out_.events.push_back(event);
+      Admission refused = admission;
+      refused.error = event.error;
+      end_wait(*next, waiter, Ending::refused, refused);
+    }
+  }
+  return true;
+}
+
+void Rules::grant_waiter(Lane& lane, const Waiter& waiter) {
+  const std::unique_ptr<Waiter> granted = lane.queue->remove(waiter);
+  record_lane(RecordKind::waiter_erased, lane, granted->ticket);
+  measure(MeasureKind::left_queue, lane);
+  Hold hold;
+  hold.node = std::move(granted->node);
+  hold.request = std::move(granted->request);
+  hold.scope = granted->scope;
+  hold.lease_ms = uint32_t(to_ms(granted->lease));
+  hold.monitor = granted->monitor;
+  if (!granted->info.empty()) hold.extra().info = std::move(granted->info);
+  grant(lane, std::move(hold), granted->since);
+
+  Hold& own = lane.hold;
+  const bool bonded = has_any_bond(lane, own.who());
+  const bool claimed = bonded || !granted->polls.empty();
+  if (claimed) {
+    start_deadline(own);
+  } else {
+    own.deadline = Deadline::unclaimed;
+    own.until = later(now_, settings_.claim_timeout);
+  }
+  if (own.monitor && !bonded) {
+    const bool grace_runs = granted->leaves_at != kNever;
+    own.extra().bond_until = grace_runs ? granted->leaves_at : later(now_, settings_.bond_grace);
+  }
+  record_hold(lane);
+  for (PollId poll : granted->polls) out_.wakes.push_back({poll, acquired_answer(lane)});
+}
+
+}  // namespace turnstile

@@ -1,0 +1,181 @@
+// What can be seen of a resource: status, subscriptions' first events, and the invariants.
+#include <algorithm>
+
+#include "base/check.h"
+#include "engine/rules.h"
+
+namespace turnstile {
+
+const Completion* Rules::kept_completion(const Lane* lane) const {
+  if (lane == nullptr || !lane->completion || lane->completion->until <= now_) return nullptr;
+  return lane->completion.get();
+}
+
+const Endings::Entry* Rules::ending_of(const Lane& lane, const Requester& who) const {
+  if (!lane.memory || !lane.memory->endings) return nullptr;
+  const Endings::Entry* entry = lane.memory->endings->find(who);
+  return entry != nullptr && entry->until > now_ ? entry : nullptr;
+}
+
+// The nodes waiting anywhere on the resource, oldest first.
+std::vector<std::string_view> Rules::waiting_nodes() {
+  std::vector<const Waiter*> waiters;
+  for_each_lane([&](Lane& lane) {
+    if (!lane.queue) return;
+    const size_t listed = std::min(lane.queue->size(), kMostListed);
+    for (size_t i = 0; i < listed; ++i) waiters.push_back(&lane.queue->at(i));
+  });
+  std::sort(waiters.begin(), waiters.end(), [](auto* a, auto* b) { return a->ticket < b->ticket; });
+  if (waiters.size() > kMostListed) waiters.resize(kMostListed);
+  std::vector<std::string_view> nodes;
+  nodes.reserve(waiters.size());
+  for (const Waiter* waiter : waiters) nodes.push_back(out_.keep(waiter->node));
+  return nodes;
+}
+
+StatusAnswer Rules::lane_status(const Lane& lane) {
+  StatusAnswer answer;
+  answer.lane = {OperationName(lane.rules().name), ResourceId(out_.keep(resource_.id))};
+  if (lane.hold.held()) answer.holder = holder_view(lane);
+  if (lane.has_waiters()) {
+    answer.queue_length = uint32_t(lane.queue->size());
+    const size_t listed = std::min(lane.queue->size(), kMostListed);
+    for (size_t i = 0; i < listed; ++i) {
+      const Waiter& waiter = lane.queue->at(i);
+      answer.queue.push_back({keep(waiter.who()), uint32_t(i + 1), waiter.since, out_.keep(waiter.info)});
+    }
+  }
+  if (const Completion* last = kept_completion(&lane)) {
+    answer.completion = {NodeId(out_.keep(last->node)), last->success, last->permanent, out_.keep(last->error),
+                         last->at};
+    answer.completed = true;
+    answer.success = last->success;
+    answer.error = answer.completion->error;
+  }
+  answer.state = answer.holder             ? LaneState::held
+                 : answer.queue_length > 0 ? LaneState::waiting
+                 : answer.completion       ? LaneState::completed
+                                           : LaneState::idle;
+  answer.references = reference_names();
+  answer.waiters = waiting_nodes();
+  return answer;
+}
+
+StatusAnswer Rules::status(const StatusCommand& command) {
+  StatusAnswer answer;
+  Lane* lane = find_lane(command.lane.operation);
+  if (lane == nullptr) {
+    answer.lane = command.lane;
+    answer.references = reference_names();
+    answer.waiters = waiting_nodes();
+    return answer;
+  }
+  const bool somebody = !command.who.node.empty();
+  const bool holds = somebody && lane->hold.held() && lane->hold.who() == command.who;
+  if (holds && !lane->hold.claimed()) {  // S14: asking claims
+    claim(*lane);
+    record_hold(*lane);
+  }
+  const Endings::Entry* ending = somebody ? ending_of(*lane, command.who) : nullptr;
+  const Waiter* waiter = somebody && lane->has_waiters() ? lane->queue->find(command.who) : nullptr;
+  const bool told_to_skip = ending != nullptr && !holds && waiter == nullptr && ending->how == Ending::skipped;
+  if (told_to_skip && lane->rules().references == OnReferences::add) insert_reference(command.who.node);  // S17
+
+  answer = lane_status(*lane);
+  if (!somebody) return answer;
+  answer.acquired = holds;
+  if (holds) {
+    answer.token = lane->hold.token;
+    answer.attempt = lane->hold.attempt;
+  }
+  if (waiter != nullptr) answer.position = lane->queue->position(*waiter);
+  const bool ended = ending != nullptr && !holds && waiter == nullptr;
+  answer.completed = ended;
+  answer.success = ended && ending->how == Ending::skipped;
+  answer.error = ended ? out_.keep(ending->error) : std::string_view();
+  return answer;
+}
+
+Event Rules::event_of(EventKind kind, const Lane& lane, const Requester& who) {
+  Event event;
+  event.kind = kind;
+  event.lane = {OperationName(lane.rules().name), ResourceId(resource_.id)};
+  event.who = keep(who);
+  event.at = now_;
+  return event;
+}
+
+// S27: a kept completion, a grant not yet claimed, or how the subscriber's own wait ended.
+std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Operation& operation) {
+  std::vector<Event> first;
+  Lane* lane = find_lane(command.lane.operation);
+  if (lane != nullptr) {
+    const Endings::Entry* ending = command.who.node.empty() ? nullptr : ending_of(*lane, command.who);
+    if (const Completion* last = kept_completion(lane)) {
+      Event event = event_of(last->success ? EventKind::completed : EventKind::failed, *lane,
+                             {NodeId(last->node), RequestId()});
+      event.at = last->at;
+      event.error = out_.keep(last->error);
+      event.permanent = last->permanent;
+      first.push_back(event);
+    } else if (ending != nullptr && !(lane->hold.held() && lane->hold.who() == command.who)) {
+      const EventKind kind = ending->how == Ending::skipped   ? EventKind::completed
+                             : ending->how == Ending::refused ? EventKind::refused
+                                                              : EventKind::failed;
+      Event event = event_of(kind, *lane, command.who);
+      event.error = out_.keep(ending->error);
+      event.permanent = ending->how == Ending::failed;
+      first.push_back(event);
+    }
+    if (lane->hold.held() && !lane->hold.claimed()) {
+      Event event = event_of(EventKind::granted, *lane, lane->hold.who());
+      event.at = lane->hold.since;
+      event.token = lane->hold.token;
+      event.attempt = lane->hold.attempt;
+      first.push_back(event);
+    }
+    for (Event& event : first) event.lane.resource = ResourceId(out_.keep(event.lane.resource.text));
+  }
+  if (command.who.node.empty() || command.bond == BondId::none) return first;
+  Lane& own = get_lane(operation);
+  add_bond(own, command.who, command.bond, true);
+  if (own.hold.held() && own.hold.who() == command.who && !own.hold.claimed()) {
+    claim(own);
+    record_hold(own);
+  }
+  return first;
+}
+
+void Rules::finish() {
+  for (std::unique_ptr<Lane>* at = &resource_.lanes; *at;) {
+    Lane& lane = **at;
+    if (lane.queue && lane.queue->empty()) lane.queue.reset();
+    if (!lane.hold.held() && !lane.queue && lane.failures > 0) {  // S12: the lane has emptied
+      lane.failures = 0;
+      if (lane.memory) lane.memory->last_error = Text();
+      record_lane(RecordKind::failures_erased, lane);
+    }
+    if (lane.memory && lane.memory->empty()) lane.memory.reset();
+    if (lane.empty())
+      *at = std::move(lane.next);
+    else
+      at = &lane.next;
+  }
+  check_invariants();
+}
+
+void Rules::check_invariants() const {
+  int held = 0, excluding = 0;
+  for_each_lane([&](Lane& lane) {
+    held += lane.hold.held();
+    excluding += lane.hold.held() && lane.hold.scope == Scope::resource;
+  });
+  TS_CHECK(excluding == 0 || held == 1, "at most one holder per conflict");
+  for_each_lane([&](Lane& lane) {
+    if (!lane.has_waiters() || held > 0) return;
+    const Waiter& front = lane.queue->front();
+    TS_CHECK(waiter_in_the_way(&lane, front.scope, front.ticket), "a free lane has no waiter that could be granted");
+  });
+}
+
+}  // namespace turnstile

@@ -1,0 +1,50 @@
+// What a user can set about the rules. Plain data: defaults are those of docs/semantics.md.
+#pragma once
+
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "base/time.h"
+#include "engine/types.h"
+
+namespace turnstile {
+
+enum class OnSuccess : uint8_t { share, handoff };
+enum class OnReferences : uint8_t { add, keep, clear };
+enum class Guard : uint8_t { none, skip, refuse };
+
+// The rules of one operation (semantics.md section 4). A name without rules of its own is a plain mutex.
+struct OperationRules {
+  std::string name;
+  OnSuccess on_success = OnSuccess::handoff;
+  OnReferences references = OnReferences::keep;
+  Guard guard = Guard::none;  // what references on the resource mean for a request
+  bool voids = false;         // its success voids the kept completions of the resource's other lanes
+};
+
+inline std::vector<OperationRules> default_operations(bool update_requires_no_ref) {
+  return {
+      {"pull", OnSuccess::share, OnReferences::add, Guard::skip, true},
+      {"update", OnSuccess::handoff, OnReferences::keep, update_requires_no_ref ? Guard::refuse : Guard::none, true},
+      {"delete", OnSuccess::share, OnReferences::clear, Guard::refuse, true},
+  };
+}
+
+struct EngineSettings {
+  Scope default_scope = Scope::operation;                           // S7
+  bool server_keeps_references = true;                              // S17, S18
+  bool allow_multi_node_download = true;                            // S3
+  Duration retain_completed = std::chrono::minutes(5);              // S10
+  Duration retain_permanent_failure = std::chrono::seconds(10);     // S12
+  Duration retain_released = std::chrono::minutes(1);               // S15
+  Duration claim_timeout = std::chrono::seconds(10);                // S14
+  Duration bond_grace = std::chrono::seconds(3);                    // S21
+  Duration max_hold = std::chrono::hours(1);                        // S23; 0 = for ever
+  Duration stall_timeout = Duration(0);                             // S22; 0 = off
+  uint32_t max_queue = 100'000;                                     // waiters a lane
+  uint32_t shards = 32;
+  std::vector<OperationRules> operations = default_operations(false);
+};
+
+}  // namespace turnstile

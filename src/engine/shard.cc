@@ -1,0 +1,96 @@
+#include "engine/shard.h"
+
+namespace turnstile {
+
+Shard::~Shard() {
+  for (Resource* resource : table_) delete resource;
+}
+
+Resource* Shard::pin(ResourceId id) {
+  const SharedLocked lock(mutex_);
+  const auto found = table_.find(id.text);
+  if (found == table_.end()) return nullptr;
+  (*found)->state.fetch_add(kPin, std::memory_order_acquire);
+  return *found;
+}
+
+Resource& Shard::pin_or_create(ResourceId id) {
+  if (Resource* known = pin(id)) return *known;
+  auto made = std::make_unique<Resource>(id.text);
+  const Locked lock(mutex_);
+  const auto found = table_.find(id.text);
+  Resource* resource = found != table_.end() ? *found : made.release();
+  if (found == table_.end()) table_.insert(resource);
+  resource->state.fetch_add(kPin, std::memory_order_acquire);
+  return *resource;
+}
+
+std::vector<Resource*> Shard::pin_all(std::string_view prefix) {
+  std::vector<Resource*> pinned;
+  const SharedLocked lock(mutex_);
+  if (prefix.empty()) pinned.reserve(table_.size());
+  for (Resource* resource : table_) {
+    if (!resource->id.view().starts_with(prefix)) continue;
+    resource->state.fetch_add(kPin, std::memory_order_acquire);
+    pinned.push_back(resource);
+  }
+  return pinned;
+}
+
+void Shard::note(Resource& resource, bool empty, Time deadline) {
+  if (empty)
+    resource.state.fetch_or(kEmptyBit, std::memory_order_relaxed);
+  else
+    resource.state.fetch_and(~kEmptyBit, std::memory_order_relaxed);
+  const Locked lock(heap_mutex_);
+  heap_.set(resource, deadline);
+}
+
+void Shard::unpin(Resource& resource) {
+  // After the exchange it may be gone at any moment, so its id, should it be needed, is taken before.
+  uint32_t state = resource.state.load(std::memory_order_relaxed);
+  Text id;
+  for (;;) {
+    const bool last_and_empty = state == (kPin | kEmptyBit);
+    if (last_and_empty && id.empty()) id = Text(resource.id.view());
+    if (!resource.state.compare_exchange_weak(state, state - kPin, std::memory_order_acq_rel)) continue;
+    if (last_and_empty) erase_if_unused(id);
+    return;
+  }
+}
+
+void Shard::erase_if_unused(std::string_view id) {
+  std::unique_ptr<Resource> erased;  // freed after the locks
+  const Locked lock(mutex_);
+  const auto found = table_.find(id);
+  if (found == table_.end()) return;
+  const Locked heap_lock(heap_mutex_);  // pin_due() pins under it
+  if ((*found)->state.load(std::memory_order_acquire) != kEmptyBit) return;
+  heap_.erase(**found);
+  erased.reset(*found);
+  table_.erase(found);
+}
+
+std::vector<Resource*> Shard::pin_due(Time now, size_t limit) {
+  std::vector<Resource*> due;
+  const Locked lock(heap_mutex_);
+  while (due.size() < limit) {
+    Resource* resource = heap_.take_due(now);
+    if (resource == nullptr) break;
+    resource->state.fetch_add(kPin, std::memory_order_acquire);
+    due.push_back(resource);
+  }
+  return due;
+}
+
+Time Shard::next_deadline() const {
+  const Locked lock(heap_mutex_);
+  return heap_.next();
+}
+
+size_t Shard::size() const {
+  const SharedLocked lock(mutex_);
+  return table_.size();
+}
+
+}  // namespace turnstile

@@ -1,0 +1,94 @@
+#include "engine/wait_queue.h"
+
+#include <algorithm>
+
+#include "base/check.h"
+#include "base/hash.h"
+
+namespace turnstile {
+
+size_t WaitQueue::Hash::operator()(const Requester& who) const {
+  return size_t(xxh3_64(who.node.text) * 31 + xxh3_64(who.request.text));
+}
+
+Waiter* WaitQueue::find(const Requester& who) const {
+  if (!index_.empty()) {
+    const auto found = index_.find(who);
+    return found == index_.end() ? nullptr : *found;
+  }
+  for (size_t i = head_; i < waiters_.size(); ++i)
+    if (waiters_[i]->who() == who) return waiters_[i].get();
+  return nullptr;
+}
+
+size_t WaitQueue::index_of(uint64_t ticket) const {
+  const auto found = std::lower_bound(waiters_.begin() + std::ptrdiff_t(head_), waiters_.end(), ticket,
+                                      [](const auto& waiter, uint64_t wanted) { return waiter->ticket < wanted; });
+  return size_t(found - waiters_.begin());
+}
+
+Waiter* WaitQueue::find_ticket(uint64_t ticket) const {
+  const size_t at = index_of(ticket);
+  return at < waiters_.size() && waiters_[at]->ticket == ticket ? waiters_[at].get() : nullptr;
+}
+
+uint32_t WaitQueue::position(const Waiter& waiter) const { return uint32_t(index_of(waiter.ticket) - head_ + 1); }
+
+Waiter& WaitQueue::add(std::unique_ptr<Waiter> waiter) {
+  TS_CHECK(find(waiter->who()) == nullptr, "a requester is at most once in a queue");
+  Waiter& added = *waiter;
+  waiters_.insert(waiters_.begin() + std::ptrdiff_t(index_of(added.ticket)), std::move(waiter));
+  resource_scoped_ += added.scope == Scope::resource;
+  leaving_ += added.leaves_at != kNever;
+  if (!index_.empty()) {
+    index_.insert(&added);
+  } else if (size() >= kIndexFrom) {
+    for (size_t i = head_; i < waiters_.size(); ++i) index_.insert(waiters_[i].get());
+  }
+  return added;
+}
+
+std::unique_ptr<Waiter> WaitQueue::remove(const Waiter& waiter) {
+  const size_t at = index_of(waiter.ticket);
+  TS_CHECK(at < waiters_.size() && waiters_[at].get() == &waiter, "a waiter that leaves is in its queue");
+  if (!index_.empty()) index_.erase(waiters_[at].get());
+  resource_scoped_ -= waiter.scope == Scope::resource;
+  leaving_ -= waiter.leaves_at != kNever;
+  std::unique_ptr<Waiter> removed = std::move(waiters_[at]);
+  if (at == head_) {
+    ++head_;
+    compact();
+  } else {
+    waiters_.erase(waiters_.begin() + std::ptrdiff_t(at));
+  }
+  return removed;
+}
+
+// Taking from the front only moves head_; now and then the space before it is given back.
+void WaitQueue::compact() {
+  if (head_ < 16 || head_ * 2 < waiters_.size()) return;
+  waiters_.erase(waiters_.begin(), waiters_.begin() + std::ptrdiff_t(head_));
+  head_ = 0;
+}
+
+uint64_t WaitQueue::first_resource_scope() const {
+  if (resource_scoped_ == 0) return UINT64_MAX;
+  for (size_t i = head_; i < waiters_.size(); ++i)
+    if (waiters_[i]->scope == Scope::resource) return waiters_[i]->ticket;
+  return UINT64_MAX;
+}
+
+Time WaitQueue::next_leave() const {
+  Time first = kNever;
+  if (leaving_ == 0) return first;
+  for (size_t i = head_; i < waiters_.size(); ++i) first = std::min(first, waiters_[i]->leaves_at);
+  return first;
+}
+
+void WaitQueue::set_leaves_at(Waiter& waiter, Time when) {
+  leaving_ -= waiter.leaves_at != kNever;
+  waiter.leaves_at = when;
+  leaving_ += when != kNever;
+}
+
+}  // namespace turnstile

@@ -1,0 +1,212 @@
+// Threads append, release out of order, subscribe, leave and come back, all at once; afterwards every stream
+// must have seen exactly its events. Meant for ThreadSanitizer as much as for its own assertions.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <atomic>
+#include <deque>
+#include <random>
+#include <thread>
+
+#include "events/router.h"
+#include "events/testing.h"
+
+namespace turnstile {
+namespace {
+
+constexpr unsigned kLanes = 4, kMakers = 3, kWatchers = 3, kLoops = 2;
+constexpr int kStepsEach = 3000;
+constexpr size_t kMostStaying = 40;  // streams of one watcher that stay to the end
+
+std::string resource(size_t lane) { return "r" + std::to_string(lane); }
+
+// A server in miniature: commits under one lock, answers (releases) a little later in a different order.
+class Server {
+ public:
+  explicit Server(EventLogSettings settings) : log_(1, settings) {}
+
+  StepId commit(std::mt19937& random) {
+    const Locked lock(commit_);
+    std::vector<Event> events;
+    for (size_t i = random() % 3 + 1; i > 0; --i) {
+      lanes_.push_back(random() % kLanes);
+      names_.push_back(resource(lanes_.back()));
+    }
+    for (size_t i = events_made_; i < lanes_.size(); ++i)
+      events.push_back(events_testing::event_on(names_[i]));
+    events_made_ = lanes_.size();
+    return log_.append(events, ++sequence_);
+  }
+  // Subscribing while nothing can be committed, as it is under the resource's mutex.
+  Subscribed subscribe(unsigned loop, SubscriberId id, size_t lane) {
+    const Locked lock(commit_);
+    Subscribed result = router_.subscribe(loop, id, filter(lane));
+    EXPECT_EQ(result.position, lanes_.size());
+    return result;
+  }
+  static Filter filter(size_t lane) {
+    if (lane == kLanes) return Filter::everything();
+    const std::string name = resource(lane);
+    return Filter::lane(events_testing::lane("pull", name));
+  }
+  // Ids of the lane's events in (after, up_to].
+  std::vector<uint64_t> expected(size_t lane, uint64_t after, uint64_t up_to) {
+    const Locked lock(commit_);
+    std::vector<uint64_t> ids;
+    for (uint64_t id = after + 1; id <= std::min<uint64_t>(up_to, lanes_.size()); ++id) {
+      if (lane == kLanes || lanes_[id - 1] == lane) ids.push_back(id);
+    }
+    return ids;
+  }
+
+  events_testing::Inbox inbox_;
+  EventLog log_;
+  Router router_{log_, events_testing::format_id, inbox_.deliver()};
+  std::atomic<uint64_t> next_subscriber_{1};
+  std::atomic<unsigned> makers_{0};  // still at work
+
+ private:
+  Mutex commit_;
+  std::vector<size_t> lanes_ TS_GUARDED_BY(commit_);  // of the event with id index + 1
+  std::deque<std::string> names_ TS_GUARDED_BY(commit_);
+  size_t events_made_ TS_GUARDED_BY(commit_) = 0;
+  uint64_t sequence_ TS_GUARDED_BY(commit_) = 0;
+};
+
+void make_events(Server& server, unsigned seed) {
+  std::mt19937 random(seed);
+  std::vector<StepId> unanswered;
+  for (int step = 0; step < kStepsEach; ++step) {
+    unanswered.push_back(server.commit(random));
+    if (random() % 3 != 0) continue;
+    std::shuffle(unanswered.begin(), unanswered.end(), random);
+    const size_t some = random() % (unanswered.size() + 1);
+    for (size_t i = 0; i < some; ++i) {
+      server.router_.release(unanswered.back());
+      unanswered.pop_back();
+    }
+  }
+  server.router_.release(unanswered);
+  --server.makers_;
+}
+
+// One connection of a stream: where it began, what it was given at once, what was delivered.
+struct Connection {
+  SubscriberId id{};
+  unsigned loop = 0;
+  size_t lane = 0;
+  uint64_t after = 0;
+  std::vector<uint64_t> backlog;
+};
+
+Connection connect(Server& server, std::mt19937& random, size_t lane, uint64_t resume_after) {
+  Connection connection{
+      SubscriberId(server.next_subscriber_++), unsigned(random() % kLoops), lane, resume_after, {}};
+  if (resume_after == 0) {
+    connection.after = server.subscribe(connection.loop, connection.id, lane).position;
+    return connection;
+  }
+  uint64_t position = resume_after;
+  for (;;) {
+    const Subscribed resumed =
+        server.router_.resume(connection.loop, connection.id, Server::filter(lane), position, {.events = 50});
+    if (resumed.outcome == Subscribed::Outcome::reset) {
+      connection.after = resumed.position;
+      connection.backlog.clear();
+      return connection;
+    }
+    for (const uint64_t id : events_testing::ids_of(resumed.backlog)) connection.backlog.push_back(id);
+    if (resumed.outcome == Subscribed::Outcome::live) return connection;
+    position = resumed.position;
+  }
+}
+
+// What the connection saw must be its lane's events, all of them, up to the last it saw; gaps only before a
+// reset. Returns the last id it knows of.
+uint64_t check(Server& server, const Connection& connection, uint64_t up_to, bool may_lose) {
+  std::vector<Delivery> seen;
+  for (const uint64_t id : connection.backlog)
+    seen.push_back({connection.id, id, std::make_shared<std::string>()});
+  for (Delivery& each : server.inbox_.of(connection.loop, connection.id)) seen.push_back(std::move(each));
+  uint64_t last = connection.after;
+  std::vector<uint64_t> run;
+  const auto check_run = [&](uint64_t from, uint64_t to) {
+    EXPECT_EQ(run, server.expected(connection.lane, from, to));
+    run.clear();
+  };
+  uint64_t run_start = connection.after;
+  for (const Delivery& each : seen) {
+    EXPECT_GT(each.id, last);
+    if (each.bytes == nullptr) {
+      EXPECT_TRUE(may_lose);
+      check_run(run_start, last);
+      run_start = each.id;
+    } else {
+      run.push_back(each.id);
+    }
+    last = each.id;
+  }
+  check_run(run_start, up_to == UINT64_MAX ? up_to : last);
+  return last;
+}
+
+void watch(Server& server, unsigned seed, bool may_lose, std::vector<Connection>& staying) {
+  std::mt19937 random(seed);
+  while (server.makers_ > 0) {
+    const size_t lane = random() % (kLanes + 1);
+    Connection connection = connect(server, random, lane, 0);
+    for (int reconnect = 0; reconnect < 3; ++reconnect) {
+      for (int turn = 0; turn < 20; ++turn) std::this_thread::yield();
+      if (random() % 3 == 0) break;
+      server.router_.unsubscribe(connection.id);
+      const uint64_t last = check(server, connection, 0, may_lose);
+      connection = connect(server, random, lane, last);
+    }
+    if (staying.size() < kMostStaying && random() % 4 == 0) {
+      staying.push_back(connection);
+    } else {
+      server.router_.unsubscribe(connection.id);
+      check(server, connection, 0, may_lose);
+    }
+  }
+}
+
+void run(EventLogSettings settings, bool may_lose) {
+  Server server(settings);
+  server.makers_ = kMakers;
+  std::vector<std::vector<Connection>> staying(kWatchers);
+  {
+    std::vector<std::jthread> threads;
+    for (unsigned i = 0; i < kMakers; ++i) threads.emplace_back([&, i] { make_events(server, i + 1); });
+    for (unsigned i = 0; i < kWatchers; ++i) {
+      threads.emplace_back([&, i] { watch(server, i + 100, may_lose, staying[i]); });
+    }
+  }
+  EXPECT_EQ(server.log_.open_steps(), 0u);
+  for (const auto& connections : staying) {
+    for (const Connection& each : connections) check(server, each, UINT64_MAX, may_lose);
+  }
+}
+
+TEST(RouterRace, S28_S30_EverySubscriberSeesItsEventsOnceInOrderWithoutAGap) { run({}, false); }
+
+TEST(RouterRace, S28_WithARingMuchTooSmallEveryGapIsAnnouncedByAReset) { run({.max_events = 16}, true); }
+
+TEST(RouterRace, ComingAndGoingOfTheOnlySubscriberLosesNothing) {
+  Server server({});
+  server.makers_ = 1;
+  std::jthread maker([&] { make_events(server, 9); });
+  std::mt19937 random(10);
+  Connection connection = connect(server, random, kLanes, 0);
+  while (server.makers_ > 0) {
+    server.router_.unsubscribe(connection.id);
+    const uint64_t last = check(server, connection, 0, false);
+    connection = connect(server, random, kLanes, std::max<uint64_t>(last, 1));
+    std::this_thread::yield();
+  }
+  maker.join();
+  check(server, connection, UINT64_MAX, false);
+}
+
+}  // namespace
+}  // namespace turnstile

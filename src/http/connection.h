@@ -1,0 +1,123 @@
+// One connection: bytes in, requests to the handler, answers out, and how it ends.
+//
+// connection.cc reads and handles, connection_write.cc writes and closes.
+#pragma once
+
+#include <boost/intrusive/list.hpp>
+#include <memory>
+
+#include "base/deadline_heap.h"
+#include "http/asio.h"
+#include "http/buffers.h"
+#include "http/request_reader.h"
+#include "http/response_writer.h"
+#include "http/stream_queue.h"
+
+namespace turnstile::http {
+
+class EventLoop;
+
+// Not its job: who may call it when. The loop gives every call a turn (EventLoop::Turn) and calls proceed()
+// at its end, so that a handler that answers one connection while it handles another is never entered twice,
+// and no connection is destroyed under its own feet. Time: now() of the loop's turn. Three deadlines (read,
+// write, long poll); the loop's heap holds one entry that is never later than the earliest of them. Threads:
+// the loop's only. Invariant: answers leave in the order of their requests; nothing leaves before the loop
+// has released gate_; at most one read and one wait for writability are under way, and the object outlives
+// both.
+class Connection {
+ public:
+  using Id = ConnectionId;
+
+  Connection(EventLoop& loop, Socket socket, Id id);
+  Connection(const Connection&) = delete;
+  Connection& operator=(const Connection&) = delete;
+
+  Id id() const { return id_; }
+  bool is_closed() const { return closed_; }
+  bool has_operations() const { return read_pending_ || write_pending_; }
+  uint64_t gate() const { return gate_; }
+
+  void start();
+  // Answers with an error of the HTTP layer's own and closes.
+  void refuse(unsigned status, std::string_view problem);
+
+  // What Loop says about the methods of the same name.
+  bool answer(const Response& response);
+  bool stream(const std::shared_ptr<const std::string>& bytes);
+  void set_timer(Time deadline);
+  void watch() { watched_ = true; }
+  void close_when_written();
+
+  // Handles what has come in, writes what may be written, reads on: whatever is possible now.
+  void proceed();
+  void on_deadline(Time now);
+  // The server shuts down: closes unless an answer is under way.
+  void drain();
+  void close_now();
+
+  Time deadline() const { return std::min({read_deadline_, write_deadline_, poll_deadline_}); }
+  Time heap_deadline_ = kNever;   // the heap's entry; the loop's
+  HeapPlace place_ = kNotInHeap;  // the heap's
+  bool is_refused_ = false;       // the loop's: beyond max_connections, and only here to be told
+  bool scheduled_ = false;        // the loop's: proceed() will be called at the end of this turn
+  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> gate_hook_;
+
+ private:
+  class OneResponder;
+  enum class Timed : uint8_t { nothing, between, head, body };
+
+  void start_read();
+  void on_read(const error_code& failure, size_t count);
+  void on_end_of_input();
+  void discard(size_t count);
+  bool may_handle() const;
+  bool handle_buffered();
+  void handle(Incoming& incoming);
+  void append(const Response& response);
+  void begin_stream(std::string_view content_type, std::string_view first, uint64_t release);
+  void set_read_deadline();
+  Duration idle_timeout() const;
+
+  OutBuffer& out();
+  bool has_output() const { return out_ || (stream_ && !stream_->empty()); }
+  bool is_gated() const { return gate_hook_.is_linked(); }
+  void flush();
+  ssize_t send_some();
+  void sent(size_t count);
+  void wait_writable();
+  void finish();
+  void broken();
+  void tell_closed();
+  void cut_off();
+
+  EventLoop& loop_;
+  Socket socket_;
+  const Id id_;
+  InBuffer in_;
+  RequestReader reader_;
+  std::unique_ptr<OutBuffer> out_;       // only while there is something in it
+  std::unique_ptr<StreamQueue> stream_;  // only when this is a stream
+  uint64_t gate_ = 0;                    // the highest Response::release of what is in out_
+  Time read_deadline_ = kNever;          // head, body, idle or lingering, see timed_
+  Time write_deadline_ = kNever;
+  Time poll_deadline_ = kNever;   // set_timer()
+  uint32_t discarded_ = 0;        // input that nobody wants, on a stream or while lingering
+  Framing framing_;               // of the request that is being handled or waits
+  Timed timed_ = Timed::nothing;  // what read_deadline_ is about
+  bool read_pending_ = false;
+  bool write_pending_ = false;  // the kernel's buffer is full
+  bool handling_ = false;       // inside Handler::handle()
+  bool answered_ = false;       // the request that is being handled has its answer
+  bool handled_ = false;        // a request was handled since read_deadline_ was set
+  bool waiting_ = false;
+  bool watched_ = false;
+  bool notified_ = false;  // on_closed() was called, or must not be
+  bool peer_closed_ = false;
+  bool closing_ = false;       // close when all is written
+  bool wants_linger_ = false;  // then let the peer read before the kernel may send a reset
+  bool lingering_ = false;
+  bool cut_ = false;  // a stream whose backlog is too large
+  bool closed_ = false;
+};
+
+}  // namespace turnstile::http

@@ -1,0 +1,148 @@
+// Writing, and the ways in which a connection ends.
+#include <sys/socket.h>
+
+#include <array>
+#include <cerrno>
+
+#include "base/check.h"
+#include "http/connection.h"
+#include "http/event_loop.h"
+
+namespace turnstile::http {
+namespace {
+
+// How long the peer of a connection that we end may go on sending before the kernel is allowed to send a
+// reset, which could destroy the answer on its way.
+constexpr Duration kLinger = std::chrono::seconds(2);
+
+}  // namespace
+
+OutBuffer& Connection::out() {
+  if (!out_) out_ = loop_.take_buffer();
+  return *out_;
+}
+
+void Connection::flush() {
+  if (write_pending_) return;
+  if (has_output()) {
+    if (gate_ > loop_.released()) return loop_.hold_back(*this);
+    loop_.note_written();
+    while (has_output()) {
+      const ssize_t count = send_some();
+      if (count >= 0) {
+        sent(size_t(count));
+      } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
+        return wait_writable();
+      } else if (errno != EINTR) {
+        return broken();
+      }
+    }
+    write_deadline_ = kNever;
+  }
+  if (closing_) finish();
+}
+
+// One system call for as much as possible.
+ssize_t Connection::send_some() {
+  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
+  const int socket = socket_.native_handle();
+  if (!stream_ || stream_->empty()) {
+    const std::string_view bytes = out_->view();
+    return ::send(socket, bytes.data(), bytes.size(), kFlags);
+  }
+  std::array<iovec, 64> parts;
+  size_t count = 0;
+  if (out_) parts[count++] = {const_cast<char*>(out_->view().data()), out_->size()};
+  count += stream_->gather(parts.data() + count, parts.size() - count);
+  msghdr message{};
+  message.msg_iov = parts.data();
+  message.msg_iovlen = count;
+  return ::sendmsg(socket, &message, kFlags);
+}
+
+void Connection::sent(size_t count) {
+  if (out_) {
+    const size_t of_buffer = std::min(count, out_->size());
+    out_->consume(of_buffer);
+    count -= of_buffer;
+    if (out_->empty()) loop_.give_buffer(std::move(out_));
+  }
+  if (count > 0) stream_->consume(count);
+}
+
+void Connection::wait_writable() {
+  write_pending_ = true;
+  write_deadline_ = later(loop_.now(), loop_.limits().write_timeout);
+  loop_.update_deadline(*this);
+  socket_.async_wait(Socket::wait_write, [this](const error_code&) {
+    EventLoop::Turn turn(loop_);
+    write_pending_ = false;
+    if (closed_) return loop_.bury(*this);
+    proceed();
+  });
+}
+
+void Connection::close_when_written() {
+  if (closed_) return;
+  closing_ = true;
+  notified_ = true;
+  waiting_ = false;
+  poll_deadline_ = kNever;
+  if (!handling_) loop_.schedule(*this);
+}
+
+void Connection::drain() {
+  const bool under_way =
+      waiting_ || has_output() || handling_ || reader_.phase() != RequestReader::Phase::between;
+  if (lingering_ || (under_way && !stream_)) return;
+  close_when_written();
+}
+
+// All is written and nothing more will be.
+void Connection::finish() {
+  error_code failure;
+  const bool lingers = !peer_closed_ && (wants_linger_ || !in_.empty());
+  if (lingers) socket_.shutdown(Socket::shutdown_send, failure);
+  if (lingers && !failure) {
+    lingering_ = true;
+    closing_ = false;
+    read_deadline_ = later(loop_.now(), kLinger);
+    loop_.update_deadline(*this);
+  } else {
+    close_now();
+  }
+  tell_closed();
+}
+
+void Connection::close_now() {
+  if (closed_) return;
+  closed_ = true;
+  if (stream_) loop_.counters().streams_open.fetch_sub(1, std::memory_order_relaxed);
+  gate_hook_.unlink();
+  if (out_) loop_.give_buffer(std::move(out_));
+  error_code ignored;
+  socket_.close(ignored);
+  loop_.closed(*this);
+}
+
+// The peer has gone, or has to go.
+void Connection::broken() {
+  close_now();
+  tell_closed();
+}
+
+// A reader that is too slow: the kernel drops what it has not sent, and the peer gets a reset.
+void Connection::cut_off() {
+  if (stream_) loop_.counters().streams_cut.fetch_add(1, std::memory_order_relaxed);
+  error_code ignored;
+  socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  broken();
+}
+
+void Connection::tell_closed() {
+  if (notified_ || !(waiting_ || stream_ || watched_)) return;
+  notified_ = true;
+  loop_.handler().on_closed(id_);
+}
+
+}  // namespace turnstile::http

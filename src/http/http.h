@@ -1,0 +1,114 @@
+// The interface between the HTTP loops and whoever handles requests. This folder knows nothing of locks.
+//
+// One Loop is one thread with its own connections; each has a Handler of its own, which is only ever called on that
+// thread, so that a handler's state needs no lock. What other threads have for a loop they give to post().
+#pragma once
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace turnstile::http {
+
+enum class Method : uint8_t { get, post, head, other };
+
+// Names a connection for as long as it is open; never used twice in a process. The upper 8 bits are the loop's index.
+enum class ConnectionId : uint64_t { none = 0 };
+constexpr unsigned loop_of(ConnectionId id) { return unsigned(uint64_t(id) >> 56); }
+
+// A complete request. All views are valid only during Handler::handle().
+struct Request {
+  Method method = Method::other;
+  std::string_view method_text;
+  std::string_view path;           // up to '?', not decoded
+  std::string_view query;          // after '?', not decoded
+  std::string_view body;           // at least kBodyPadding readable bytes lie behind it
+  std::string_view last_event_id;  // the header of that name
+  std::string_view host, origin, authorization;
+  ConnectionId connection = ConnectionId::none;
+};
+inline constexpr size_t kBodyPadding = 64;
+
+struct Response {
+  unsigned status = 200;
+  std::string_view content_type = "application/json";
+  std::string_view extra_headers;  // whole lines, each with its CRLF
+  std::string_view body;
+  uint64_t release = 0;  // not written before Loop::released() has reached it; 0 = at once
+  bool close = false;    // close the connection behind it
+};
+
+// What a handler decides about a request.
+enum class Outcome : uint8_t {
+  answered,  // Responder::respond() was called
+  waiting,   // Loop::answer() will be called later; further requests of this connection wait until then
+  stream,    // Responder::start_stream() was called: the connection now only carries what Loop::stream() sends
+};
+
+class Responder {
+ public:
+  virtual ~Responder() = default;
+  virtual void respond(const Response& response) = 0;
+  // Sends the head of an endless answer and `first` at once (behind `release`).
+  virtual void start_stream(std::string_view content_type, std::string_view first, uint64_t release) = 0;
+};
+
+class Handler {
+ public:
+  virtual ~Handler() = default;
+  virtual Outcome handle(const Request& request, Responder& responder) = 0;
+  // The other side has closed or half-closed, or the connection broke: called once for each connection that has a
+  // waiting request, is a stream, or was marked with Loop::watch(). No call of the connection's follows.
+  virtual void on_closed(ConnectionId connection) = 0;
+  // The time given to Loop::set_timer() for a waiting request is over; the request still waits for Loop::answer().
+  virtual void on_timer(ConnectionId connection) = 0;
+  // Everything that could be written has been handed to the kernel: answers given before this call and released.
+  virtual void on_written() = 0;
+  // An error answer of the HTTP layer's own (400 framing, 408, 413, 431, 503): the body for it, as JSON.
+  virtual std::string error_body(unsigned status, std::string_view message) = 0;
+};
+
+struct Limits {
+  size_t max_head = 16 * 1024;
+  size_t max_body = 64 * 1024;
+  size_t max_batch_body = 1024 * 1024;   // for paths of which Handler factory says so; see Settings::large_body_path
+  std::string large_body_path = "/batch";
+  size_t max_connections = 60'000;       // all loops together
+  size_t max_stream_backlog = 256 * 1024;  // bytes of events not yet written to one stream; more: it is cut off
+  Duration header_timeout = std::chrono::seconds(10);
+  Duration body_timeout = std::chrono::seconds(10);
+  Duration idle_timeout = std::chrono::seconds(75);
+  Duration write_timeout = std::chrono::seconds(30);  // a reader that takes nothing for so long is cut off
+};
+
+// One thread's connections. Every method but post() and index() is for that thread only.
+class Loop {
+ public:
+  virtual ~Loop() = default;
+  virtual unsigned index() const = 0;
+
+  // Runs `task` on the loop's thread, soon. From any thread.
+  virtual void post(std::function<void()> task) = 0;
+
+  // Answers a request whose outcome was `waiting`. False: the connection has gone meanwhile.
+  virtual bool answer(ConnectionId connection, const Response& response) = 0;
+  // Calls Handler::on_timer() once after `delay`, unless the request is answered before.
+  virtual void set_timer(ConnectionId connection, Duration delay) = 0;
+  // Ask for on_closed() although no request waits (the connection is a bond).
+  virtual void watch(ConnectionId connection) = 0;
+  // Sends bytes on a stream; shared, because many streams send the same. False: gone, or cut off for its backlog.
+  virtual bool stream(ConnectionId connection, const std::shared_ptr<const std::string>& bytes) = 0;
+  virtual void close(ConnectionId connection) = 0;
+
+  // Everything with Response::release up to `sequence` may now be written; writes it.
+  virtual void release(uint64_t sequence) = 0;
+  virtual size_t connections() const = 0;
+};
+
+using HandlerFactory = std::function<std::unique_ptr<Handler>(Loop&)>;
+
+}  // namespace turnstile::http

@@ -1,0 +1,149 @@
+// Limits and time-outs over real sockets. The tests wait for what must happen; nothing here depends on how
+// soon it does.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "http/test_client.h"
+
+namespace turnstile::http {
+namespace {
+
+constexpr Duration kShort = std::chrono::milliseconds(30);
+
+TEST(Limits, L17_ASlowHeadIsCutOff) {
+  Limits limits;
+  limits.header_timeout = kShort;
+  TestServer server(limits);
+  Client silent(server.address()), slow(server.address()), second(server.address());
+  slow.send("GET /echo HTTP/1.1\r\nX-");
+  second.send(get("/echo") + "GET /e");
+  EXPECT_EQ(second.receive()->status, 200u);
+  for (Client* client : {&silent, &slow, &second}) {
+    const auto answer = client->receive();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 408u);
+    EXPECT_EQ(answer->body, R"({"status":408,"error":"The request head took too long."})");
+    EXPECT_TRUE(client->is_at_end());
+  }
+}
+
+TEST(Limits, L17_ASlowHeadIsCutOffAlthoughItKeepsDripping) {
+  Limits limits;
+  limits.header_timeout = kShort;
+  TestServer server(limits);
+  Client client(server.address());
+  client.send("GET /echo HTTP/1.1\r\n");
+  while (!client.has_input()) client.send("X: y\r\n");
+  // Either its time is over or it has become too large; drips must not win it more time.
+  const auto answer = client.receive();
+  ASSERT_TRUE(answer);
+  EXPECT_TRUE(answer->status == 408 || answer->status == 431) << answer->status;
+}
+
+TEST(Limits, L17_ASlowBodyIsCutOff) {
+  Limits limits;
+  limits.body_timeout = kShort;
+  TestServer server(limits);
+  Client plain(server.address()), chunked(server.address());
+  plain.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 100\r\n\r\nonly this");
+  chunked.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n5\r\nonl");
+  for (Client* client : {&plain, &chunked}) {
+    const auto answer = client->receive();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 408u);
+    EXPECT_TRUE(client->is_at_end());
+  }
+}
+
+TEST(Limits, L17_ABodyOf100MegabytesIsRefusedBeforeItIsRead) {
+  TestServer server;
+  Client client(server.address());
+  client.send("POST /echo HTTP/1.1\r\nHost: h\r\nContent-Length: 104857600\r\n\r\n");
+  EXPECT_EQ(client.receive()->status, 413u);
+  const std::string megabyte(1024 * 1024, 'x');
+  int sent = 0;
+  while (sent < 100 && client.send(megabyte)) ++sent;
+  EXPECT_LT(sent, 100) << "somebody has read all that";
+  EXPECT_EQ(server.log().count("/echo"), 0u);
+}
+
+TEST(Limits, L17_AnEndlessChunkedBodyIsCutOff) {
+  TestServer server;
+  Client client(server.address());
+  client.send("POST /echo HTTP/1.1\r\nHost: h\r\nTransfer-Encoding: chunked\r\n\r\n");
+  const std::string chunk = "1000\r\n" + std::string(4096, 'x') + "\r\n";
+  for (int sent = 0; sent < 100 && client.send(chunk) && !client.has_input(); ++sent) {
+  }
+  EXPECT_EQ(client.receive()->status, 413u);
+}
+
+TEST(Limits, ALargeHeadIsRefused) {
+  TestServer server;
+  Client client(server.address());
+  client.send("GET /echo HTTP/1.1\r\nHost: h\r\nX: " + std::string(20'000, 'x'));
+  EXPECT_EQ(client.receive()->status, 431u);
+  EXPECT_TRUE(client.is_at_end());
+}
+
+TEST(Limits, OnlyTheBatchPathTakesLargeBodies) {
+  TestServer server;
+  Client client(server.address()), other(server.address());
+  client.send(post("/batch", std::string(1024 * 1024, 'x')));
+  EXPECT_EQ(client.receive()->status, 200u);
+  other.send("POST /lock HTTP/1.1\r\nHost: h\r\nContent-Length: 65537\r\n\r\n");
+  EXPECT_EQ(other.receive()->status, 413u);
+}
+
+TEST(Limits, AnIdleConnectionIsClosedSilently) {
+  Limits limits;
+  limits.idle_timeout = kShort;
+  TestServer server(limits);
+  Client client(server.address());
+  client.send(get("/echo"));
+  EXPECT_EQ(client.receive()->status, 200u);
+  EXPECT_TRUE(client.is_at_end());
+}
+
+TEST(Limits, AReaderThatTakesNothingIsCutOff) {
+  Limits limits;
+  limits.write_timeout = kShort;
+  TestServer server(limits);
+  Client client(server.address(), 4096);
+  client.send(get("/watch") + get("/large?30000000"));
+  EXPECT_TRUE(server.log().await_line("closed"));
+  EXPECT_LT(client.receive_all().size(), 30'000'000u);
+}
+
+TEST(Limits, ConnectionsBeyondTheLimitAreToldToComeBackLater) {
+  Limits limits;
+  limits.max_connections = 2;
+  TestServer server(limits, 2);
+  std::optional<Client> first(std::in_place, server.address());
+  Client second(server.address());
+  for (Client* client : {&*first, &second}) {
+    client->send(get("/echo"));
+    EXPECT_EQ(client->receive()->status, 200u);
+  }
+  Client third(server.address());
+  const auto refused = third.receive();
+  ASSERT_TRUE(refused);
+  EXPECT_EQ(refused->status, 503u);
+  EXPECT_NE(refused->head.find("Retry-After: 1\r\n"), std::string::npos) << refused->head;
+  EXPECT_TRUE(refused->body.starts_with("{\"status\":503")) << refused->body;
+  EXPECT_TRUE(third.is_at_end());
+  EXPECT_EQ(server.server().counters().refused.load(), 1u);
+  // When one has gone there is room again.
+  first.reset();
+  bool served = false;
+  for (int i = 0; i < 10'000 && !served; ++i) {
+    Client next(server.address());
+    next.send(get("/echo"));
+    const auto answer = next.receive();
+    served = answer && answer->status == 200;
+  }
+  EXPECT_TRUE(served);
+}
+
+}  // namespace
+}  // namespace turnstile::http

@@ -1,0 +1,146 @@
+#include "http/listener.h"
+
+#include <netdb.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <memory>
+
+#include "fmt/format.h"
+
+namespace turnstile::http {
+namespace {
+
+constexpr std::string_view kUnixPrefix = "unix:";
+constexpr mode_t kUnixMode = 0660;
+
+std::unexpected<Error> cannot_listen(std::string_view address, int error) {
+  if (error == EADDRINUSE)
+    return fail(fmt::format(
+        "Cannot listen on {}: another program already does. Stop it or choose another address.", address));
+  return fail(fmt::format("Cannot listen on {}: {}.", address, std::strerror(error)));
+}
+
+std::unexpected<Error> not_an_address(std::string_view text) {
+  return fail(fmt::format(
+      "\"{}\" is not an address to listen on; give HOST:PORT, [IPV6-ADDRESS]:PORT or unix:PATH.", text));
+}
+
+bool set(int fd, int level, int option, int value) {
+  return ::setsockopt(fd, level, option, &value, sizeof value) == 0;
+}
+
+// Accepted sockets inherit these. Keep-alive probes find peers that vanished without a word, which matters to
+// bonds.
+void set_tcp_options(int fd, int family) {
+  set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
+  if (family == AF_INET6) set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
+  set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
+  set(fd, IPPROTO_TCP, TCP_KEEPIDLE, 30);
+  set(fd, IPPROTO_TCP, TCP_KEEPINTVL, 10);
+  set(fd, IPPROTO_TCP, TCP_KEEPCNT, 3);
+}
+
+std::string bound_address(int fd) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) == 0) {
+    ::getnameinfo(reinterpret_cast<sockaddr*>(&bound), size, host, sizeof host, port, sizeof port,
+                  NI_NUMERICHOST | NI_NUMERICSERV);
+  }
+  return bound.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
+
+// The file of a server that died without removing it is removed; anything else in the way is an error.
+Result<void> clear_way(const std::string& path, const sockaddr_un& address) {
+  struct stat status{};
+  if (::lstat(path.c_str(), &status) != 0) return {};
+  if (!S_ISSOCK(status.st_mode))
+    return fail(
+        fmt::format("Cannot listen on unix:{}: a file that is not a socket is there. Move it away.", path));
+  const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  const int result = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
+  if (result == 0 || errno != ECONNREFUSED)
+    return cannot_listen("unix:" + path, result == 0 ? EADDRINUSE : errno);
+  ::unlink(path.c_str());
+  return {};
+}
+
+}  // namespace
+
+Result<Listener> Listener::open(std::string_view address) {
+  if (address.starts_with(kUnixPrefix)) return open_unix(std::string(address.substr(kUnixPrefix.size())));
+  const size_t colon = address.rfind(':');
+  if (colon == address.npos) return not_an_address(address);
+  std::string_view host = address.substr(0, colon);
+  const std::string_view port = address.substr(colon + 1);
+  if (host.starts_with('[') && host.ends_with(']')) {
+    host = host.substr(1, host.size() - 2);
+    if (host.find(':') == host.npos) return not_an_address(address);
+  } else if (host.find(':') != host.npos) {
+    return not_an_address(address);  // an IPv6 address without brackets
+  }
+  const bool is_number = std::ranges::all_of(port, [](char c) { return c >= '0' && c <= '9'; });
+  if (port.empty() || port.size() > 5 || !is_number || std::stoi(std::string(port)) > 65535)
+    return not_an_address(address);
+  return open_tcp(address, host.empty() || host == "*" ? "0.0.0.0" : std::string(host), std::string(port));
+}
+
+Result<Listener> Listener::open_tcp(std::string_view address, const std::string& host,
+                                    const std::string& port) {
+  addrinfo hints{};
+  hints.ai_socktype = SOCK_STREAM;
+  hints.ai_flags = AI_PASSIVE | AI_NUMERICSERV;
+  addrinfo* found = nullptr;
+  if (const int error = ::getaddrinfo(host.c_str(), port.c_str(), &hints, &found); error != 0)
+    return fail(
+        fmt::format("Cannot listen on {}: the host is not known ({}).", address, ::gai_strerror(error)));
+  const std::unique_ptr<addrinfo, decltype(&::freeaddrinfo)> owner(found, &::freeaddrinfo);
+
+  UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.is_open()) return cannot_listen(address, errno);
+  set_tcp_options(fd.get(), found->ai_family);
+  if (::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd.get(), SOMAXCONN) != 0)
+    return cannot_listen(address, errno);
+  std::string bound = bound_address(fd.get());
+  return Listener(std::move(fd), found->ai_family, std::move(bound));
+}
+
+Result<Listener> Listener::open_unix(const std::string& path) {
+  const std::string text = std::string(kUnixPrefix) + path;
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.empty()) return not_an_address(text);
+  if (path.size() >= sizeof address.sun_path)
+    return fail(fmt::format("Cannot listen on {}: the path is longer than {} bytes.", text,
+                            sizeof address.sun_path - 1));
+  std::memcpy(address.sun_path, path.data(), path.size());
+  if (auto cleared = clear_way(path, address); !cleared) return std::unexpected(cleared.error());
+
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (!fd.is_open()) return cannot_listen(text, errno);
+  // The mode is set before bind(), so that there is no moment at which others may connect; again after it,
+  // because bind() takes the umask off.
+  ::fchmod(fd.get(), kUnixMode);
+  if (::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+    return cannot_listen(text, errno);
+  if (::chmod(path.c_str(), kUnixMode) != 0 || ::listen(fd.get(), SOMAXCONN) != 0)
+    return cannot_listen(text, errno);
+  return Listener(std::move(fd), AF_UNIX, text);
+}
+
+void Listener::close() {
+  if (!fd_.is_open()) return;
+  if (family_ == AF_UNIX) ::unlink(address_.c_str() + kUnixPrefix.size());
+  fd_.reset();
+}
+
+}  // namespace turnstile::http

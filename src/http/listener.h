@@ -1,0 +1,40 @@
+// Addresses to listen on: from the text of a setting to a bound socket.
+#pragma once
+
+#include <string>
+#include <string_view>
+
+#include "base/error.h"
+#include "http/unique_fd.h"
+
+namespace turnstile::http {
+
+// A bound, listening, non-blocking socket. A Unix socket's file goes when its listener goes.
+class Listener {
+ public:
+  // "HOST:PORT", "[ADDRESS]:PORT" or "unix:PATH"; an empty host or * is every IPv4 address, port 0 any free
+  // port.
+  static Result<Listener> open(std::string_view address);
+
+  Listener(Listener&& from) noexcept = default;
+  Listener& operator=(Listener&&) = delete;
+  ~Listener() { close(); }
+
+  int fd() const { return fd_.get(); }
+  int family() const { return family_; }
+  const std::string& address() const { return address_; }  // with the real port
+  void close();
+
+ private:
+  Listener(UniqueFd fd, int family, std::string address)
+      : fd_(std::move(fd)), family_(family), address_(std::move(address)) {}
+  static Result<Listener> open_unix(const std::string& path);
+  static Result<Listener> open_tcp(std::string_view address, const std::string& host,
+                                   const std::string& port);
+
+  UniqueFd fd_;
+  int family_;
+  std::string address_;
+};
+
+}  // namespace turnstile::http

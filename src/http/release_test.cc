@@ -1,0 +1,134 @@
+// The release gate: nothing is written before the loop is told that what stands behind it is safe.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "http/test_client.h"
+
+namespace turnstile::http {
+namespace {
+
+// After this, whatever the loop was going to write for requests that it has handled is written.
+void settle(TestServer& server) {
+  server.on_loop([](Loop&) {});
+}
+
+TEST(Release, AnAnswerIsNotWrittenBeforeItsSequenceIsReleased) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/gated?5"));
+  ASSERT_TRUE(server.log().await_line("/gated"));
+  settle(server);
+  EXPECT_FALSE(client.has_input());
+  server.on_loop([](Loop& loop) { loop.release(4); });
+  settle(server);
+  EXPECT_FALSE(client.has_input());
+  EXPECT_EQ(server.log().count("written"), 0u);
+  server.on_loop([](Loop& loop) { loop.release(5); });
+  EXPECT_EQ(client.receive()->status, 200u);
+  EXPECT_TRUE(server.log().await_line("written"));
+  client.send(get("/gated?5"));
+  EXPECT_EQ(client.receive()->status, 200u) << "released already";
+}
+
+TEST(Release, TheAnswersOfAPipelineStayInOrderBehindTheHighestGate) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/echo?a") + get("/gated?7") + get("/echo?b") + get("/gated?3") + get("/echo?last"));
+  ASSERT_TRUE(server.log().await([](auto& log) { return std::ranges::count(log.lines, "/echo") == 3; }));
+  server.on_loop([](Loop& loop) { loop.release(6); });
+  settle(server);
+  EXPECT_FALSE(client.has_input());
+  server.on_loop([](Loop& loop) { loop.release(7); });
+  for (const char* query : {"?a ", "?7 ", "?b ", "?3 ", "?last "})
+    EXPECT_NE(client.receive()->body.find(query), std::string::npos) << query;
+}
+
+TEST(Release, MoreIsReadOnlyAfterTheRelease) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/gated?1"));
+  ASSERT_TRUE(server.log().await_line("/gated"));
+  client.send(get("/echo"));
+  Client other(server.address());  // a round trip of another connection, so that the loop has looked
+  other.send(get("/close"));
+  EXPECT_EQ(other.receive()->status, 200u);
+  EXPECT_EQ(server.log().count("/echo"), 0u);
+  server.on_loop([](Loop& loop) { loop.release(1); });
+  EXPECT_NE(client.receive()->body.find("/gated"), std::string::npos);
+  EXPECT_NE(client.receive()->body.find("/echo"), std::string::npos);
+}
+
+TEST(Release, LetsGoWhoeverIsDueWhateverTheOrderInWhichTheyCame) {
+  TestServer server;
+  std::vector<std::unique_ptr<Client>> clients;
+  const std::vector<int> gates = {5, 2, 9, 2, 7, 1};
+  for (size_t i = 0; i < gates.size(); ++i) {
+    clients.push_back(std::make_unique<Client>(server.address()));
+    clients.back()->send(get("/gated?" + std::to_string(gates[i])));
+    ASSERT_TRUE(
+        server.log().await([&](auto& log) { return std::ranges::count(log.lines, "/gated") == int(i) + 1; }));
+  }
+  for (const uint64_t sequence : {1u, 2u, 6u, 9u}) {
+    server.on_loop([&](Loop& loop) { loop.release(sequence); });
+    settle(server);
+    for (size_t i = 0; i < gates.size(); ++i)
+      EXPECT_EQ(clients[i]->has_input(), uint64_t(gates[i]) <= sequence) << gates[i] << " at " << sequence;
+  }
+}
+
+TEST(Release, AnAnswerGivenLaterIsGatedToo) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/wait") + get("/echo"));
+  EXPECT_TRUE(server.answer_waiting("gated", 3));
+  settle(server);
+  EXPECT_FALSE(client.has_input());
+  server.on_loop([](Loop& loop) { loop.release(3); });
+  EXPECT_EQ(client.receive()->body, "gated");
+  EXPECT_EQ(client.receive()->status, 200u);
+}
+
+TEST(Release, AStreamBeginsBehindItsGateAndKeepsItsOrder) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/stream?4"));
+  const ConnectionId stream = server.await_stream();
+  EXPECT_TRUE(server.stream(stream, "data: 1\n\n"));
+  settle(server);
+  EXPECT_FALSE(client.has_input());
+  server.on_loop([](Loop& loop) { loop.release(4); });
+  EXPECT_TRUE(client.receive_until("\r\n\r\n: hello\n\ndata: 1\n\n"));
+}
+
+TEST(Release, AConnectionThatGoesWhileItIsHeldBackLeavesNothingBehind) {
+  TestServer server;
+  {
+    Client client(server.address());
+    client.send(get("/gated?1"));
+    ASSERT_TRUE(server.log().await_line("/gated"));
+    client.reset();
+  }
+  server.on_loop([](Loop& loop) { loop.release(1); });
+  Client other(server.address());
+  other.send(get("/echo"));
+  EXPECT_EQ(other.receive()->status, 200u);
+}
+
+TEST(Release, WrittenIsToldAfterTheBytesAreWithTheKernel) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/echo"));
+  ASSERT_TRUE(server.log().await_line("written"));
+  EXPECT_TRUE(client.has_input());
+  client.receive();
+  client.send(get("/wait"));
+  const size_t before = server.log().count("written");
+  EXPECT_TRUE(server.answer_waiting("x"));
+  ASSERT_TRUE(server.log().await(
+      [&](auto& log) { return size_t(std::ranges::count(log.lines, "written")) == before + 1; }));
+  EXPECT_TRUE(client.has_input());
+}
+
+}  // namespace
+}  // namespace turnstile::http

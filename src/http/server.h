@@ -1,0 +1,54 @@
+// The HTTP server: listeners, loops and their life. Whoever uses this folder needs this header and http.h.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "http/counters.h"
+#include "http/http.h"
+
+namespace turnstile::http {
+
+class Acceptor;
+class EventLoop;
+
+struct ServerSettings {
+  std::vector<std::string> listen;  // "HOST:PORT", "[::1]:PORT", "unix:PATH"; port 0 = any
+  unsigned loops = 1;               // threads, 1 to 255
+  Limits limits;
+  HandlerFactory handler;  // called once for each loop, in start(), on the caller's thread
+};
+
+// Threads: start(), stop_accepting() and shutdown() by one thread that is not a loop's; the rest by any.
+class Server {
+ public:
+  explicit Server(ServerSettings settings);
+  ~Server();  // as shutdown(0)
+
+  // Binds all addresses, then starts the loops. After an error nothing is bound.
+  Result<void> start();
+
+  // Where it really listens, in the order of the settings.
+  const std::vector<std::string>& addresses() const { return addresses_; }
+  size_t loops() const { return loops_.size(); }
+  Loop& loop(size_t index);
+  const Counters& counters() const { return counters_; }
+
+  // Closes the listeners; open connections go on.
+  void stop_accepting();
+  // Stops accepting, closes idle connections and streams, waits at most `patience` for answers under way
+  // (waiting requests too), then closes the rest, without on_closed(), and ends the threads.
+  void shutdown(Duration patience);
+
+ private:
+  ServerSettings settings_;
+  Counters counters_;
+  std::vector<std::string> addresses_;
+  std::vector<std::unique_ptr<EventLoop>> loops_;
+  std::unique_ptr<Acceptor> acceptor_;
+  bool running_ = false;
+};
+
+}  // namespace turnstile::http

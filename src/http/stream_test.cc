@@ -1,0 +1,112 @@
+// Streams: what they look like, how they end, and that a slow reader is cut off and harms nobody.
+#include <gtest/gtest.h>
+
+#include <algorithm>
+
+#include "http/test_client.h"
+
+namespace turnstile::http {
+namespace {
+
+TEST(Stream, SendsHeadAndFirstBytesAtOnceAndThenWhatComes) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/stream"));
+  EXPECT_TRUE(client.receive_until("Content-Type: text/event-stream\r\n"));
+  EXPECT_TRUE(client.receive_until("Cache-Control: no-store\r\n"));
+  EXPECT_TRUE(client.receive_until("X-Accel-Buffering: no\r\nConnection: close\r\n\r\n: hello\n\n"));
+  const ConnectionId stream = server.await_stream();
+  for (int i = 0; i < 200; ++i) EXPECT_TRUE(server.stream(stream, "data: " + std::to_string(i) + "\n\n"));
+  server.on_loop([&](Loop& loop) { loop.close(stream); });
+  std::string expected;
+  for (int i = 0; i < 200; ++i) expected += "data: " + std::to_string(i) + "\n\n";
+  const std::string all = client.receive_all();
+  EXPECT_TRUE(all.ends_with(": hello\n\n" + expected)) << all;
+  EXPECT_FALSE(server.stream(stream, "data: too late\n\n"));
+  EXPECT_EQ(server.log().count("closed"), 0u) << "the handler closed it itself";
+  EXPECT_EQ(server.server().counters().streams_open.load(), 0u);
+}
+
+TEST(Stream, ManyEventsOfOneTurnArriveCompleteAndInOrder) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/stream"));
+  const ConnectionId stream = server.await_stream();
+  server.on_loop([&](Loop& loop) {
+    for (int i = 0; i < 1000; ++i)
+      EXPECT_TRUE(loop.stream(stream, std::make_shared<const std::string>("<" + std::to_string(i) + ">")));
+  });
+  std::string expected;
+  for (int i = 0; i < 1000; ++i) expected += "<" + std::to_string(i) + ">";
+  EXPECT_TRUE(client.receive_until(expected));
+}
+
+TEST(Stream, EndsWhenTheClientHalfClosesOrGoes) {
+  TestServer server;
+  for (int how = 0; how < 2; ++how) {
+    std::optional<Client> client(std::in_place, server.address());
+    client->send(get("/stream") + "and some input that nobody wants");
+    const ConnectionId stream = server.await_stream();
+    how == 0 ? client->half_close() : client->reset();
+    EXPECT_TRUE(
+        server.log().await([&](auto& log) { return std::ranges::count(log.lines, "closed") == how + 1; }));
+    EXPECT_FALSE(server.stream(stream, "x"));
+  }
+  EXPECT_EQ(server.server().counters().streams_open.load(), 0u);
+}
+
+TEST(Stream, ASlowReaderIsCutOffWhileAnotherGetsEverything) {
+  TestServer server;
+  Client slow(server.address(), 4096), good(server.address());
+  slow.send(get("/stream"));
+  const ConnectionId slow_stream = server.await_stream();
+  good.send(get("/stream"));
+  const ConnectionId good_stream = server.await_stream();
+  EXPECT_TRUE(good.receive_until(": hello\n\n"));
+  bool is_cut = false;
+  size_t sent = 0;
+  for (int i = 0; i < 10'000 && !is_cut; ++i) {
+    const std::string text = "data: " + std::to_string(i) + std::string(10'000, 'x') + "\n\n";
+    is_cut = !server.stream(slow_stream, text);
+    sent += text.size();
+    ASSERT_TRUE(server.stream(good_stream, text)) << i;
+    ASSERT_TRUE(good.receive_until("data: " + std::to_string(i) + "x")) << i;
+  }
+  EXPECT_TRUE(is_cut);
+  EXPECT_TRUE(server.log().await_line("closed"));
+  EXPECT_FALSE(server.stream(slow_stream, "x"));
+  EXPECT_EQ(server.server().counters().streams_cut.load(), 1u);
+  EXPECT_EQ(server.log().count("closed"), 1u);
+  EXPECT_LT(slow.receive_all().size(), sent) << "what the kernel had not sent was dropped";
+  EXPECT_TRUE(server.stream(good_stream, "data: end\n\n"));
+  EXPECT_TRUE(good.receive_until("data: end\n\n"));
+}
+
+TEST(Stream, AReaderThatTakesNothingIsCutOffEvenWithASmallBacklog) {
+  Limits limits;
+  limits.write_timeout = std::chrono::milliseconds(30);
+  limits.max_stream_backlog = 64 * 1024 * 1024;  // more than the kernel takes
+  TestServer server(limits);
+  Client client(server.address(), 4096);
+  client.send(get("/stream"));
+  const ConnectionId stream = server.await_stream();
+  EXPECT_TRUE(server.stream(stream, std::string(32 * 1024 * 1024, 'x')));
+  EXPECT_TRUE(server.log().await_line("closed"));
+  EXPECT_EQ(server.server().counters().streams_cut.load(), 1u);
+}
+
+TEST(Stream, HasNoIdleTimeOut) {
+  Limits limits;
+  limits.idle_timeout = limits.header_timeout = limits.write_timeout = std::chrono::milliseconds(20);
+  TestServer server(limits);
+  Client stream_client(server.address()), other(server.address());
+  stream_client.send(get("/stream"));
+  const ConnectionId stream = server.await_stream();
+  other.send(get("/wait?200"));
+  EXPECT_EQ(other.receive()->body, "time is over");
+  EXPECT_TRUE(server.stream(stream, "data: still here\n\n"));
+  EXPECT_TRUE(stream_client.receive_until("data: still here\n\n"));
+}
+
+}  // namespace
+}  // namespace turnstile::http

@@ -1,0 +1,148 @@
+// The journal in a directory of files: puts recovery, group commit, log and snapshots together.
+#include "journal/file_journal.h"
+
+#include <algorithm>
+#include <atomic>
+
+#include "base/check.h"
+#include "journal/group_commit.h"
+#include "journal/layout.h"
+#include "journal/recovery.h"
+#include "journal/segment_writer.h"
+#include "journal/snapshot_writer.h"
+
+namespace turnstile {
+namespace {
+
+// A snapshot is worth taking when the log is this many times its size: the disk holds at most about four
+// times what memory holds, and each fact is written about 1.5 times.
+constexpr uint64_t kLogToSnapshot = 2;
+
+// Threads: as for Journal. The log's files belong to the commit thread once it runs; a snapshot's file to its
+// caller, who asks the commit thread for the two steps that touch the log (between_batches).
+class FileJournal final : public Journal {
+ public:
+  FileJournal(std::unique_ptr<Directory> directory, const FileJournalOptions& options)
+      : options_(options),
+        directory_(std::move(directory)),
+        log_(*directory_, options),
+        commit_(log_, options.most_pending_bytes) {}
+
+  Result<Recovered> recover(const Load& load) override;
+  void start(std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed) override;
+
+  uint64_t append(std::span<const Record> records, Time now) override { return commit_.append(records, now); }
+  uint64_t durable() const override { return commit_.durable(); }
+  bool keeps_records() const override { return true; }
+  bool overloaded() const override { return commit_.overloaded(); }
+
+  Result<void> snapshot(const Dump& dump) override;
+  bool wants_snapshot() const override { return log_bytes() > snapshot_at_.load(std::memory_order_relaxed); }
+  void stop() override { commit_.stop(); }
+
+ private:
+  uint64_t log_bytes() const { return recovered_bytes_ + log_.written(); }
+  Result<uint64_t> write_snapshot(const Dump& dump);
+  void expect_next_snapshot(uint64_t log_bytes, uint64_t snapshot_bytes) {
+    const uint64_t growth = std::max(options_.snapshot_after_bytes, kLogToSnapshot * snapshot_bytes);
+    snapshot_at_.store(log_bytes + growth, std::memory_order_relaxed);
+  }
+
+  const FileJournalOptions options_;
+  const std::unique_ptr<Directory> directory_;
+  SegmentWriter log_;
+  Time latest_{};
+  bool recovered_ = false;
+  uint64_t recovered_bytes_ = 0;             // of the log that recover() has replayed
+  std::atomic<uint64_t> snapshot_bytes_{0};  // size of the last snapshot
+  std::atomic<uint64_t> snapshot_at_{0};     // log_bytes() at which the next one is due
+  std::atomic<bool> in_snapshot_{false};
+  GroupCommit commit_;  // last, so that its thread ends first
+};
+
+Result<Recovered> FileJournal::recover(const Load& load) {
+  TS_CHECK(!recovered_, "a journal is recovered once");
+  const auto end = recover_directory(*directory_, load);
+  if (!end) return std::unexpected(end.error());
+  if (end->offset == 0) {
+    if (auto done = log_.create(end->next_batch); !done) return std::unexpected(done.error());
+  } else {
+    auto file = directory_->open(file_name(FileKind::log, end->first_batch));
+    if (!file) return std::unexpected(file.error());
+    log_.resume(std::move(*file), end->first_batch, end->next_batch, end->offset);
+  }
+  latest_ = end->report.latest;
+  recovered_bytes_ = end->log_bytes;
+  snapshot_bytes_ = end->snapshot_bytes;
+  expect_next_snapshot(0, end->snapshot_bytes);
+  recovered_ = true;
+  return end->report;
+}
+
+void FileJournal::start(std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed) {
+  TS_CHECK(recovered_, "a journal is recovered before it is started");
+  commit_.start(latest_, std::move(on_durable), std::move(on_failed));
+}
+
+Result<void> FileJournal::snapshot(const Dump& dump) {
+  if (in_snapshot_.exchange(true)) return fail("a snapshot is already being taken");
+  const uint64_t begun_at = log_bytes();
+  const auto size = write_snapshot(dump);
+  if (size) snapshot_bytes_ = *size;
+  // After an error, too: another attempt is due when the log has grown as much again.
+  expect_next_snapshot(begun_at, snapshot_bytes_);
+  in_snapshot_ = false;
+  if (!size) return std::unexpected(size.error());
+  return {};
+}
+
+Result<uint64_t> FileJournal::write_snapshot(const Dump& dump) {
+  // What is appended from now on, or is pending, comes with a batch behind this one; what came with an
+  // earlier batch is in memory already, where the dump sees it.
+  uint64_t first_batch = 0;
+  auto rotated = commit_.between_batches([&]() -> Result<void> {
+    if (auto done = log_.rotate(); !done) return done;
+    first_batch = log_.next_batch();
+    return {};
+  });
+  if (!rotated) return std::unexpected(rotated.error());
+
+  SnapshotWriter writer(*directory_, first_batch, commit_.latest_time());
+  dump([&](const Record& record) { writer.add(record); });
+  const auto size = writer.finish();
+  if (!size) {
+    (void)directory_->remove(temporary_name(first_batch));  // else the next start does
+    return size;
+  }
+  // The dump has seen steps that were not yet durable. The snapshot must not tell of half of them after a
+  // crash.
+  if (auto done = commit_.wait_durable(commit_.latest()); !done) return std::unexpected(done.error());
+
+  // From here on a failure leaves it unknown which names the directory has, so it ends the journal (S32).
+  auto named = commit_.between_batches([&]() -> Result<void> {
+    if (auto done =
+            directory_->rename(temporary_name(first_batch), file_name(FileKind::snapshot, first_batch));
+        !done)
+      return done;
+    return directory_->sync();
+  });
+  if (!named) return std::unexpected(named.error());
+  remove_before(*directory_, first_batch);
+  return size;
+}
+
+}  // namespace
+
+std::unique_ptr<Journal> make_file_journal(std::unique_ptr<Directory> directory,
+                                           const FileJournalOptions& options) {
+  return std::make_unique<FileJournal>(std::move(directory), options);
+}
+
+Result<std::unique_ptr<Journal>> open_file_journal(const std::filesystem::path& directory,
+                                                   const FileJournalOptions& options) {
+  auto opened = open_directory(directory);
+  if (!opened) return std::unexpected(opened.error());
+  return make_file_journal(std::move(*opened), options);
+}
+
+}  // namespace turnstile

@@ -1,0 +1,92 @@
+// Group commit: many steps become one batch, one write and one sync. Shared by every journal that keeps
+// records.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <cstdint>
+#include <functional>
+#include <span>
+#include <thread>
+
+#include "base/error.h"
+#include "base/sync.h"
+#include "base/time.h"
+#include "engine/effects.h"
+#include "journal/batch.h"
+
+namespace turnstile {
+
+// Where batches go. Called by the commit thread only.
+class BatchStore {
+ public:
+  virtual ~BatchStore() = default;
+  // Returns when the batch is durable. After an error it is not called again: the outcome is unknown (S32).
+  virtual Result<void> write(FrameBuilder& batch, Time time) = 0;
+};
+
+// Collects the records of steps in one buffer while its thread writes the other; then they change places. So
+// under load batches grow by themselves, and an idle server writes each step at once.
+//
+// Not its job: what a durable batch looks like (the store), or who waits for it (the caller, by sequence
+// number). Time: a batch is stamped with the latest `now` of its steps, never an earlier one than the batch
+// before. Threads: one of its own, between start() and stop(); the other calls by any. Invariant: durable()
+// only grows, and stays where it is from the first error on.
+class GroupCommit {
+ public:
+  // `store` is used by the thread only, and by between_batches().
+  GroupCommit(BatchStore& store, size_t most_pending_bytes)
+      : store_(store), most_pending_bytes_(most_pending_bytes) {}
+  ~GroupCommit() { stop(); }
+
+  void start(Time not_before, std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed);
+  // Before start() it collects, after stop() or a failure it only counts.
+  uint64_t append(std::span<const Record> records, Time now) TS_EXCLUDES(mutex_);
+
+  uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
+  bool overloaded() const { return overloaded_.load(std::memory_order_relaxed); }
+  uint64_t latest() TS_EXCLUDES(mutex_);
+  Time latest_time() TS_EXCLUDES(mutex_);
+
+  // Runs `work` on the thread while no batch is being written, and waits for it. Its error is a failed write.
+  Result<void> between_batches(const std::function<Result<void>()>& work) TS_EXCLUDES(mutex_);
+  // Returns when the step is durable; an error if it never will be.
+  Result<void> wait_durable(uint64_t sequence) TS_EXCLUDES(mutex_);
+
+  // Not from the callbacks: it waits for the thread.
+  void stop() TS_EXCLUDES(mutex_);
+
+ private:
+  enum class State { idle, running, stopping, stopped, failed };
+
+  void run();
+  // Waits for something to do. False: there is nothing more, end the thread.
+  bool take_batch(FrameBuilder& writing, uint64_t& sequence, Time& time) TS_EXCLUDES(mutex_);
+  Result<void> do_work() TS_EXCLUDES(mutex_);
+  void publish(uint64_t sequence) TS_EXCLUDES(mutex_);
+  void give_up(const Error& error) TS_EXCLUDES(mutex_);
+  void wait(std::condition_variable& condition) TS_REQUIRES(mutex_);
+
+  BatchStore& store_;
+  const size_t most_pending_bytes_;
+  std::function<void(uint64_t)> on_durable_;
+  std::function<void(Error)> on_failed_;
+
+  Mutex mutex_;
+  std::condition_variable for_thread_;   // there is something to do
+  std::condition_variable for_waiters_;  // durable, the work or the state has changed
+  State state_ TS_GUARDED_BY(mutex_) = State::idle;
+  FrameBuilder pending_ TS_GUARDED_BY(mutex_);
+  uint64_t latest_ TS_GUARDED_BY(mutex_) = 0;    // the last step appended,
+  uint64_t accepted_ TS_GUARDED_BY(mutex_) = 0;  // the last one whose records were taken into pending_,
+  uint64_t taken_ TS_GUARDED_BY(mutex_) = 0;     // and the last one that the thread has taken to write
+  Time latest_time_ TS_GUARDED_BY(mutex_){};
+  bool thread_waits_ TS_GUARDED_BY(mutex_) = false;
+  const std::function<Result<void>()>* work_ TS_GUARDED_BY(mutex_) = nullptr;
+
+  std::atomic<uint64_t> durable_{0};
+  std::atomic<bool> overloaded_{false};
+  std::thread thread_;
+};
+
+}  // namespace turnstile

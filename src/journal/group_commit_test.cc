@@ -1,0 +1,126 @@
+// Group commit without a disk: what is written together, what is durable when, and what a failure stops.
+#include "journal/group_commit.h"
+
+#include <gtest/gtest.h>
+
+#include <latch>
+#include <vector>
+
+#include "journal/journal_test_support.h"
+
+namespace turnstile::testing {
+namespace {
+
+// A store that holds its first write until it is let go.
+class HeldStore final : public BatchStore {
+ public:
+  Result<void> write(FrameBuilder& batch, Time time) override {
+    sizes.push_back(batch.records());
+    times.push_back(time);
+    if (sizes.size() == 1) {
+      entered.count_down();
+      let_go.wait();
+    }
+    if (sizes.size() == fail_at) return fail("disk on fire");
+    return {};
+  }
+
+  std::latch entered{1}, let_go{1};
+  size_t fail_at = 0;
+  std::vector<uint32_t> sizes;
+  std::vector<Time> times;
+};
+
+const Record kRecord = World::set("r", 1);
+const std::vector<Record> kOne = {kRecord}, kThree = {kRecord, kRecord, kRecord};
+
+TEST(GroupCommit, EverythingPendingBecomesOneBatch) {
+  HeldStore store;
+  std::vector<uint64_t> told;
+  GroupCommit commit(store, 1 << 20);
+  commit.start(at(0), [&](uint64_t sequence) { told.push_back(sequence); }, [](const Error&) { FAIL(); });
+  EXPECT_EQ(commit.append(kOne, at(1)), 1u);
+  store.entered.wait();
+  for (uint64_t n = 2; n <= 100; ++n) EXPECT_EQ(commit.append(kThree, at(int64_t(n))), n);
+  EXPECT_EQ(commit.durable(), 0u);
+  store.let_go.count_down();
+  commit.stop();
+  EXPECT_EQ(store.sizes, (std::vector<uint32_t>{1, 297}));
+  EXPECT_EQ(store.times, (std::vector<Time>{at(1), at(100)}));
+  EXPECT_EQ(told, (std::vector<uint64_t>{1, 100}));
+  EXPECT_EQ(commit.durable(), 100u);
+}
+
+TEST(GroupCommit, S32_AfterAFailureNothingBecomesDurableAndNothingIsTriedAgain) {
+  HeldStore store;
+  store.fail_at = 1;
+  int failures = 0;
+  GroupCommit commit(store, 1 << 20);
+  commit.start(
+      at(0), [](uint64_t) { FAIL(); },
+      [&](const Error& error) {
+        ++failures;
+        EXPECT_EQ(error.message, "disk on fire");
+      });
+  commit.append(kOne, at(1));
+  store.entered.wait();
+  commit.append(kOne, at(2));
+  store.let_go.count_down();
+  EXPECT_FALSE(commit.wait_durable(2));
+  EXPECT_EQ(commit.append(kOne, at(3)), 3u);
+  EXPECT_FALSE(commit.between_batches([]() -> Result<void> { return {}; }));
+  commit.stop();
+  EXPECT_EQ(failures, 1);
+  EXPECT_EQ(commit.durable(), 0u);
+  EXPECT_EQ(store.sizes.size(), 1u);
+}
+
+TEST(GroupCommit, TooMuchPendingIsToldAndNeverBlocks) {
+  HeldStore store;
+  GroupCommit commit(store, 1000);
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  commit.append(kOne, at(1));
+  store.entered.wait();
+  EXPECT_FALSE(commit.overloaded());
+  for (int i = 0; i < 100; ++i) commit.append(kThree, at(2));
+  EXPECT_TRUE(commit.overloaded());
+  store.let_go.count_down();
+  ASSERT_TRUE(commit.wait_durable(101));
+  EXPECT_FALSE(commit.overloaded());
+}
+
+TEST(GroupCommit, AStepWithoutRecordsWaitsForThoseBeforeItAndWritesNothing) {
+  HeldStore store;
+  store.let_go.count_down();
+  GroupCommit commit(store, 1000);
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  ASSERT_TRUE(commit.wait_durable(commit.append(kOne, at(1))));
+  ASSERT_TRUE(commit.wait_durable(commit.append({}, at(2))));
+  EXPECT_EQ(commit.durable(), 2u);
+  EXPECT_EQ(store.sizes.size(), 1u);
+}
+
+TEST(GroupCommit, ABatchIsNeverStampedEarlierThanTheOneBefore) {
+  HeldStore store;
+  store.let_go.count_down();
+  GroupCommit commit(store, 1000);
+  commit.start(at(50), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  for (const int64_t now : {40, 70, 60}) ASSERT_TRUE(commit.wait_durable(commit.append(kOne, at(now))));
+  EXPECT_EQ(store.times, (std::vector<Time>{at(50), at(70), at(70)}));
+}
+
+TEST(GroupCommit, WhatIsAppendedBeforeTheStartIsWrittenAndAfterTheStopIsNot) {
+  HeldStore store;
+  store.let_go.count_down();
+  GroupCommit commit(store, 1000);
+  commit.append(kThree, at(1));
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  commit.append(kOne, at(2));
+  commit.stop();
+  EXPECT_EQ(commit.append(kOne, at(3)), 3u);
+  EXPECT_EQ(commit.durable(), 2u);
+  EXPECT_FALSE(commit.wait_durable(3));
+}
+
+}  // namespace
+}  // namespace turnstile::testing

@@ -1,0 +1,106 @@
+// Event streams: what a subscriber gets first, what follows, and the comments in between (S27 to S30).
+#include <charconv>
+
+#include "api/event_json.h"
+#include "server/loop_handler.h"
+
+namespace turnstile {
+namespace {
+
+constexpr Duration kCommentEvery = std::chrono::seconds(10);
+
+// The header of that name, if it is one of our ids. Anything else cannot be known, which id 0 never is.
+std::optional<uint64_t> parse_last_event_id(std::string_view text) {
+  if (text.empty()) return std::nullopt;
+  uint64_t id = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
+  return error == std::errc() && end == text.data() + text.size() ? id : 0;
+}
+
+}  // namespace
+
+http::Outcome LoopHandler::subscribe(const Request& request, Responder& responder) {
+  if (!accepts_work(responder)) return Outcome::answered;
+  ApiResult<SubscribeCommand> command = query_.parse_subscribe(request.query);
+  if (!command) return respond_error(responder, command.error());
+  if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+
+  command->bond = BondId(uint64_t(request.connection));
+  const Filter filter = Filter::lane(command->lane);
+  const auto subscriber = SubscriberId(uint64_t(request.connection));
+  const std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
+  Subscribed subscribed;
+  const std::vector<Event> state = app_.engine().subscribe(*command, app_.now(), fresh(), [&] {
+    subscribed = last ? app_.router().resume(loop_.index(), subscriber, filter, *last)
+                      : app_.router().subscribe(loop_.index(), subscriber, filter);
+  });
+  ConnectionState& connection = connections_[uint64_t(request.connection)];
+  connection.stream_is_bond = !command->who.node.empty();
+  if (connection.stream_is_bond) connection.stream = Errand(command->lane, command->who);
+  const bool resumed = last && subscribed.outcome != Subscribed::Outcome::reset;
+  return start_stream(request, responder, std::move(subscribed), filter, state, resumed);
+}
+
+http::Outcome LoopHandler::events(const Request& request, Responder& responder) {
+  if (!accepts_work(responder)) return Outcome::answered;
+  const ApiResult<EventsRequest> wanted = query_.parse_events(request.query);
+  if (!wanted) return respond_error(responder, wanted.error());
+  if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+  const Filter filter = Filter::everything(wanted->prefix, wanted->operation);
+  const auto subscriber = SubscriberId(uint64_t(request.connection));
+  const std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
+  fresh();
+  Subscribed subscribed = last ? app_.router().resume(loop_.index(), subscriber, filter, *last)
+                               : app_.router().subscribe(loop_.index(), subscriber, filter);
+  return start_stream(request, responder, std::move(subscribed), filter, {}, last.has_value());
+}
+
+// `state`: what to tell somebody who has not followed so far; who resumes knows it from the events it missed.
+http::Outcome LoopHandler::start_stream(const Request& request, Responder& responder, Subscribed subscribed,
+                                        Filter filter, const std::vector<Event>& state, bool resumed) {
+  std::string first(kSseComment);
+  const bool reset = subscribed.outcome == Subscribed::Outcome::reset;
+  if (reset) append_sse_reset(first, subscribed.position);
+  if (!resumed)
+    for (const Event& event : state) append_sse_event(first, subscribed.position, event);
+  for (;;) {
+    first += app_.router().format(subscribed.backlog);
+    if (subscribed.outcome != Subscribed::Outcome::more) break;
+    subscribed = app_.router().resume(loop_.index(), SubscriberId(uint64_t(request.connection)), filter,
+                                      subscribed.position);
+    if (subscribed.outcome == Subscribed::Outcome::reset) append_sse_reset(first, subscribed.position);
+  }
+  ConnectionState& connection = connections_[uint64_t(request.connection)];
+  connection.streams = true;
+  connection.next_comment = app_.now() + kCommentEvery;
+  responder.start_stream("text/event-stream", first, effects_.sequence);
+  app_.metrics().count_request(200);
+  settle();
+  return Outcome::stream;
+}
+
+void LoopHandler::deliver_events(const std::vector<Delivery>& deliveries) {
+  for (const Delivery& delivery : deliveries) {
+    std::shared_ptr<const std::string> bytes = delivery.bytes;
+    if (!bytes) {
+      std::string reset;
+      append_sse_reset(reset, delivery.id);
+      bytes = std::make_shared<const std::string>(std::move(reset));
+    }
+    loop_.stream(http::ConnectionId(uint64_t(delivery.subscriber)), bytes);
+  }
+}
+
+void LoopHandler::send_comments() {
+  static const auto comment = std::make_shared<const std::string>(kSseComment);
+  const Time now = app_.now();
+  std::vector<uint64_t> due;  // sending may find a connection gone, which changes the table
+  for (auto& [id, state] : connections_) {
+    if (!state.streams || state.next_comment > now) continue;
+    state.next_comment = now + kCommentEvery;
+    due.push_back(id);
+  }
+  for (uint64_t id : due) loop_.stream(http::ConnectionId(id), comment);
+}
+
+}  // namespace turnstile

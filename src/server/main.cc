@@ -1,0 +1,70 @@
+// turnstiled: reads its settings, starts the App, waits for a signal.
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "base/log.h"
+#include "server/app.h"
+#include "server/settings.h"
+
+namespace turnstile {
+namespace {
+
+constexpr int kExitUsage = 2;
+
+std::optional<std::string> from_environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+int fail_with(const std::string& message) {
+  std::fprintf(stderr, "turnstiled: %s\n", message.c_str());
+  return kExitUsage;
+}
+
+int run(const Settings& settings) {
+  set_log(settings.log_level, settings.log_format);
+  // Blocked before any thread starts, so that only the sigwait below ever gets them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  App app(settings);
+  if (const Result<void> started = app.start(); !started) return fail_with(started.error().message);
+  for (const std::string& address : app.addresses()) std::printf("listening on %s\n", address.c_str());
+  std::fflush(stdout);
+
+  int signal = 0;
+  do {
+    sigwait(&signals, &signal);
+    if (signal == SIGHUP) log_info("SIGHUP: there are no tokens or certificates to reload");
+  } while (signal == SIGHUP);
+  log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+  app.stop();
+  return 0;
+}
+
+int main_with(int argc, char** argv) {
+  const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
+  if (!line) return fail_with(line.error().message);
+  if (line->run) return run(*line->run);
+  std::fputs(line->print.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace turnstile
+
+int main(int argc, char** argv) {
+  try {
+    return turnstile::main_with(argc, argv);
+  } catch (const std::exception& surprise) {
+    std::fprintf(stderr, "turnstiled: %s\n", surprise.what());
+    return 1;
+  }
+}

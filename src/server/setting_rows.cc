@@ -1,0 +1,209 @@
+// The table of all settings. Adding one here adds its flag, its environment variable, its key in the file, its line
+// in --help and its place in /version.
+#include <fmt/format.h>
+
+#include <charconv>
+#include <limits>
+
+#include "server/settings.h"
+
+namespace turnstile {
+namespace {
+
+using Set = decltype(SettingRow::set);
+
+template <class Number>
+Result<Number> parse_number(const std::string& text, Number least, Number most) {
+  Number number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size() && number >= least && number <= most) return number;
+  return fail(fmt::format("'{}' is not a whole number from {} to {}", text, least, most));
+}
+
+Result<bool> parse_bool(const std::string& text) {
+  if (text == "true" || text == "1" || text == "yes" || text == "on") return true;
+  if (text == "false" || text == "0" || text == "no" || text == "off") return false;
+  return fail(fmt::format("'{}' is neither true nor false", text));
+}
+
+template <class Field>
+SettingRow duration_row(std::string name, std::string help, Field field) {
+  return {std::move(name), "DURATION", std::move(help), false,
+          [field](Settings& settings, const std::string& value) -> Result<void> {
+            const Result<Duration> parsed = parse_duration(value);
+            if (!parsed) return fail(parsed.error().message);
+            field(settings) = *parsed;
+            return {};
+          },
+          [field](const Settings& settings) { return show_duration(field(const_cast<Settings&>(settings))); }};
+}
+
+template <class Field>
+SettingRow number_row(std::string name, std::string help, uint64_t least, uint64_t most, Field field) {
+  return {std::move(name), "N", std::move(help), false,
+          [field, least, most](Settings& settings, const std::string& value) -> Result<void> {
+            const Result<uint64_t> parsed = parse_number<uint64_t>(value, least, most);
+            if (!parsed) return fail(parsed.error().message);
+            field(settings) = static_cast<std::remove_reference_t<decltype(field(settings))>>(*parsed);
+            return {};
+          },
+          [field](const Settings& settings) { return fmt::to_string(field(const_cast<Settings&>(settings))); }};
+}
+
+template <class Field>
+SettingRow bool_row(std::string name, std::string argument, std::string help, Field field) {
+  return {std::move(name), std::move(argument), std::move(help), false,
+          [field](Settings& settings, const std::string& value) -> Result<void> {
+            const Result<bool> parsed = parse_bool(value);
+            if (!parsed) return fail(parsed.error().message);
+            field(settings) = *parsed;
+            return {};
+          },
+          [field](const Settings& settings) { return field(const_cast<Settings&>(settings)) ? "true" : "false"; }};
+}
+
+template <class Value, class Field>
+SettingRow choice_row(std::string name, std::string help, std::vector<std::pair<std::string, Value>> words,
+                      Field field) {
+  std::string argument;
+  for (const auto& [word, value] : words) argument += (argument.empty() ? "" : "|") + word;
+  return {std::move(name), argument, std::move(help), false,
+          [=](Settings& settings, const std::string& value) -> Result<void> {
+            for (const auto& [word, meaning] : words) {
+              if (word != value) continue;
+              field(settings) = meaning;
+              return {};
+            }
+            return fail(fmt::format("'{}' is none of {}", value, argument));
+          },
+          [=](const Settings& settings) -> std::string {
+            for (const auto& [word, meaning] : words)
+              if (field(const_cast<Settings&>(settings)) == meaning) return word;
+            return "";
+          }};
+}
+
+Result<void> set_store(Settings& settings, const std::string& value) {
+  if (value.starts_with("etcd://")) return fail("the etcd store is not part of this version; use file:DIR or memory");
+  if (value != "memory" && !(value.starts_with("file:") && value.size() > 5))
+    return fail(fmt::format("'{}' is no store; write memory or file:DIR", value));
+  settings.store = value;
+  return {};
+}
+
+void add_basics(std::vector<SettingRow>& rows) {
+  rows.push_back({"listen", "HOST:PORT", "where to listen; also unix:PATH; port 0 = any; may be repeated", true,
+                  [](Settings& settings, const std::string& value) -> Result<void> {
+                    settings.listen.push_back(value);
+                    return {};
+                  },
+                  [](const Settings& settings) { return fmt::format("{}", fmt::join(settings.listen, " ")); }});
+  rows.push_back({"store", "STORE", "where state is kept: memory, or file:DIR", false, set_store,
+                  [](const Settings& settings) { return settings.store; }});
+  rows.push_back(bool_row("insecure", "", "listen beyond this machine although nobody has to log in",
+                          [](Settings& s) -> bool& { return s.insecure; }));
+  rows.push_back(number_row("threads", "HTTP threads; 0 = one for each core", 0, 128,
+                            [](Settings& s) -> unsigned& { return s.threads; }));
+  rows.push_back(number_row("shards", "tables that resources are spread over", 1, 65536,
+                            [](Settings& s) -> uint32_t& { return s.engine.shards; }));
+}
+
+void add_rules(std::vector<SettingRow>& rows) {
+  using Scopes = std::vector<std::pair<std::string, Scope>>;
+  using Keepers = std::vector<std::pair<std::string, bool>>;
+  rows.push_back(choice_row("scope", "what a request without a scope excludes: its operation, or all of the resource",
+                            Scopes{{"operation", Scope::operation}, {"resource", Scope::resource}},
+                            [](Settings& s) -> Scope& { return s.engine.default_scope; }));
+  rows.push_back(choice_row("references", "who keeps the reference counts", Keepers{{"server", true}, {"client", false}},
+                            [](Settings& s) -> bool& { return s.engine.server_keeps_references; }));
+  rows.push_back(bool_row("allow-multi-node-download", "BOOL", "queue who finds a lane busy; false: refuse instead",
+                          [](Settings& s) -> bool& { return s.engine.allow_multi_node_download; }));
+  rows.push_back(bool_row("update-requires-no-ref", "BOOL", "refuse an update while nodes use the resource",
+                          [](Settings& s) -> bool& { return s.update_requires_no_ref; }));
+  rows.push_back({"operation", "NAME:RULES",
+                  "rules of an operation: on_success=share|handoff,references=add|keep|clear,guard=none|skip|refuse,"
+                  "voids=true|false; may be repeated",
+                  true,
+                  [](Settings& settings, const std::string& value) -> Result<void> {
+                    Result<OperationRules> rules = parse_operation(value);
+                    if (!rules) return fail(rules.error().message);
+                    settings.operations.push_back(*std::move(rules));
+                    return {};
+                  },
+                  nullptr});
+  rows.push_back(duration_row("retain-completed", "how long a success is remembered, so that late-comers skip",
+                              [](Settings& s) -> Duration& { return s.engine.retain_completed; }));
+  rows.push_back(duration_row("retain-permanent-failure", "how long a permanent failure is remembered",
+                              [](Settings& s) -> Duration& { return s.engine.retain_permanent_failure; }));
+  rows.push_back(duration_row("retain-released", "how long a repeated unlock is recognized",
+                              [](Settings& s) -> Duration& { return s.engine.retain_released; }));
+  rows.push_back(duration_row("claim-timeout", "how long a granted waiter may take to show up",
+                              [](Settings& s) -> Duration& { return s.engine.claim_timeout; }));
+  rows.push_back(duration_row("bond-grace", "how long a broken connection may stay broken",
+                              [](Settings& s) -> Duration& { return s.engine.bond_grace; }));
+  rows.push_back(duration_row("max-hold", "the longest hold with neither lease nor monitor; 0 = for ever",
+                              [](Settings& s) -> Duration& { return s.engine.max_hold; }));
+  rows.push_back(duration_row("stall-timeout", "end a hold whose reported progress has stood still so long; 0 = off",
+                              [](Settings& s) -> Duration& { return s.engine.stall_timeout; }));
+}
+
+void add_limits(std::vector<SettingRow>& rows) {
+  constexpr uint64_t kMany = 100'000'000;
+  rows.push_back(number_row("max-queue", "waiters a lane", 1, kMany,
+                            [](Settings& s) -> uint32_t& { return s.engine.max_queue; }));
+  rows.push_back(number_row("max-body", "bytes of a request's body", 1024, 1 << 30,
+                            [](Settings& s) -> size_t& { return s.http.max_body; }));
+  rows.push_back(number_row("max-connections", "connections", 1, kMany,
+                            [](Settings& s) -> size_t& { return s.http.max_connections; }));
+  rows.push_back(number_row("max-streams", "event streams", 0, kMany,
+                            [](Settings& s) -> size_t& { return s.max_streams; }));
+  rows.push_back(number_row("max-type", "bytes of an operation's name", 1, 4096,
+                            [](Settings& s) -> size_t& { return s.api.type; }));
+  rows.push_back(number_row("max-resource-id", "bytes of a resource_id", 1, 32768,
+                            [](Settings& s) -> size_t& { return s.api.resource_id; }));
+  rows.push_back(number_row("max-node-id", "bytes of a node_id", 1, 32768,
+                            [](Settings& s) -> size_t& { return s.api.node_id; }));
+  rows.push_back(number_row("max-request-id", "bytes of a request_id", 1, 32768,
+                            [](Settings& s) -> size_t& { return s.api.request_id; }));
+  rows.push_back(number_row("max-error", "bytes of an error text", 1, 1 << 20,
+                            [](Settings& s) -> size_t& { return s.api.error; }));
+  rows.push_back(number_row("max-info", "bytes of an info text", 1, 1 << 20,
+                            [](Settings& s) -> size_t& { return s.api.info; }));
+  rows.push_back(duration_row("header-timeout", "for the head of a request to arrive",
+                              [](Settings& s) -> Duration& { return s.http.header_timeout; }));
+  rows.push_back(duration_row("body-timeout", "for the body of a request to arrive",
+                              [](Settings& s) -> Duration& { return s.http.body_timeout; }));
+  rows.push_back(duration_row("idle-timeout", "for the next request of a connection to begin",
+                              [](Settings& s) -> Duration& { return s.http.idle_timeout; }));
+}
+
+void add_logs(std::vector<SettingRow>& rows) {
+  using Levels = std::vector<std::pair<std::string, LogLevel>>;
+  using Formats = std::vector<std::pair<std::string, LogFormat>>;
+  rows.push_back(choice_row("log-level", "debug tells every decision",
+                            Levels{{"debug", LogLevel::debug},
+                                   {"info", LogLevel::info},
+                                   {"warning", LogLevel::warning},
+                                   {"error", LogLevel::error},
+                                   {"off", LogLevel::off}},
+                            [](Settings& s) -> LogLevel& { return s.log_level; }));
+  rows.push_back(choice_row("log-format", "for people, or for machines",
+                            Formats{{"text", LogFormat::text}, {"json", LogFormat::json}},
+                            [](Settings& s) -> LogFormat& { return s.log_format; }));
+}
+
+}  // namespace
+
+const std::vector<SettingRow>& setting_rows() {
+  static const std::vector<SettingRow> rows = [] {
+    std::vector<SettingRow> made;
+    add_basics(made);
+    add_rules(made);
+    add_limits(made);
+    add_logs(made);
+    return made;
+  }();
+  return rows;
+}
+
+}  // namespace turnstile

@@ -1,0 +1,89 @@
+// How the values of settings are written: durations, operation rules.
+#include <fmt/format.h>
+
+#include <charconv>
+
+#include "server/settings.h"
+
+namespace turnstile {
+namespace {
+
+struct Unit {
+  std::string_view name;
+  int64_t microseconds;
+};
+constexpr Unit kUnits[] = {{"us", 1}, {"ms", 1000}, {"s", 1'000'000}, {"m", 60'000'000}, {"h", 3'600'000'000}};
+
+template <class Value>
+std::optional<Value> one_of(std::string_view text, std::initializer_list<std::pair<std::string_view, Value>> words) {
+  for (const auto& [word, value] : words)
+    if (word == text) return value;
+  return std::nullopt;
+}
+
+Result<void> set_rule(OperationRules& rules, std::string_view key, std::string_view value) {
+  bool known = false;
+  auto apply = [&](std::string_view name, auto& field, auto words) {
+    if (key != name) return;
+    if (const auto found = one_of(value, words)) {
+      field = *found;
+      known = true;
+    }
+  };
+  using Shares = std::initializer_list<std::pair<std::string_view, OnSuccess>>;
+  using Counts = std::initializer_list<std::pair<std::string_view, OnReferences>>;
+  using Guards = std::initializer_list<std::pair<std::string_view, Guard>>;
+  using Bools = std::initializer_list<std::pair<std::string_view, bool>>;
+  apply("on_success", rules.on_success, Shares{{"share", OnSuccess::share}, {"handoff", OnSuccess::handoff}});
+  apply("references", rules.references,
+        Counts{{"add", OnReferences::add}, {"keep", OnReferences::keep}, {"clear", OnReferences::clear}});
+  apply("guard", rules.guard, Guards{{"none", Guard::none}, {"skip", Guard::skip}, {"refuse", Guard::refuse}});
+  apply("voids", rules.voids, Bools{{"true", true}, {"false", false}});
+  if (known) return {};
+  return fail(fmt::format("'{}={}' is no rule; write on_success=share|handoff, references=add|keep|clear, "
+                          "guard=none|skip|refuse, voids=true|false",
+                          key, value));
+}
+
+}  // namespace
+
+Result<Duration> parse_duration(std::string_view text) {
+  if (text == "0") return Duration(0);
+  double number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit = text.substr(size_t(end - text.data()));
+  constexpr double kMost = 1e15;  // microseconds: thirty years
+  for (const Unit& known : kUnits) {
+    const double microseconds = number * double(known.microseconds);
+    if (error == std::errc() && unit == known.name && number >= 0 && microseconds <= kMost)
+      return Duration(int64_t(microseconds));
+  }
+  return fail(fmt::format("'{}' is not a duration; write a number with a unit: 500ms, 10s, 5m, 1h, or 0", text));
+}
+
+std::string show_duration(Duration duration) {
+  for (size_t i = std::size(kUnits); i-- > 0;) {
+    const Unit& unit = kUnits[i];
+    if (duration.count() != 0 && duration.count() % unit.microseconds == 0)
+      return fmt::format("{}{}", duration.count() / unit.microseconds, unit.name);
+  }
+  return "0";
+}
+
+Result<OperationRules> parse_operation(std::string_view text) {
+  const size_t colon = text.find(':');
+  if (colon == std::string_view::npos || colon == 0)
+    return fail(fmt::format("'{}' is no operation; write NAME:on_success=share|handoff,…", text));
+  OperationRules rules;
+  rules.name = std::string(text.substr(0, colon));
+  for (std::string_view rest = text.substr(colon + 1); !rest.empty();) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    rest.remove_prefix(std::min(rest.size(), item.size() + 1));
+    const size_t equals = item.find('=');
+    const std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
+    if (Result<void> set = set_rule(rules, item.substr(0, equals), value); !set) return fail(set.error().message);
+  }
+  return rules;
+}
+
+}  // namespace turnstile

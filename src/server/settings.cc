@@ -1,0 +1,202 @@
+// From flags, environment and file to Settings: the first that has a value decides, all values of one setting
+// coming from one source.
+#include "server/settings.h"
+
+#include <fmt/format.h>
+
+#include <CLI/CLI.hpp>
+#include <toml++/toml.h>
+
+#include "server/version.h"
+
+namespace turnstile {
+namespace {
+
+using Values = std::map<std::string, std::vector<std::string>>;
+
+std::string environment_name(const std::string& setting) {
+  std::string name = "TURNSTILE_";
+  for (char c : setting) name += c == '-' ? '_' : char(std::toupper(c));
+  return name;
+}
+
+std::string help_text() {
+  std::string text =
+      "turnstiled: a lock server that knows how the work ended\n\n"
+      "  turnstiled [--listen HOST:PORT]... [--store memory|file:DIR] [option]...\n\n"
+      "examples\n"
+      "  turnstiled                                        127.0.0.1:8086, state in ./turnstile-data\n"
+      "  turnstiled --store memory --listen 127.0.0.1:0    forgets all at its end; prints which port it took\n"
+      "  turnstiled --listen unix:/run/turnstile.sock --operation build:on_success=share\n\n"
+      "options, each also as TURNSTILE_NAME in the environment and as a key of the file\n";
+  const Settings defaults;
+  for (const SettingRow& row : setting_rows()) {
+    std::string value = row.show ? row.show(defaults) : "";
+    if (row.name == "listen") value = "127.0.0.1:8086";
+    const std::string flag = "--" + row.name + (row.argument.empty() ? "" : " " + row.argument);
+    text += fmt::format("  {:<38} {}{}\n", flag, row.help, value.empty() ? "" : fmt::format(" ({})", value));
+  }
+  text +=
+      "  --config FILE                          a TOML file with the options' names as keys\n"
+      "  --version                              what was built\n"
+      "  --help                                 this text\n\n"
+      "Also read: PORT, ALLOW_MULTI_NODE_DOWNLOAD, UPDATE_REQUIRES_NO_REF.\n";
+  return text;
+}
+
+struct Flags {
+  Values values;
+  std::string config;
+  bool help = false, version = false;
+};
+
+Result<Flags> read_flags(int argc, const char* const* argv) {
+  Flags flags;
+  CLI::App cli;
+  cli.set_help_flag();
+  cli.add_flag("--help,-h", flags.help);
+  cli.add_flag("--version", flags.version);
+  cli.add_option("--config", flags.config);
+  std::map<std::string, bool> switches;
+  for (const SettingRow& row : setting_rows()) {
+    if (row.argument.empty())
+      cli.add_flag("--" + row.name, switches[row.name]);
+    else
+      cli.add_option("--" + row.name, flags.values[row.name])->allow_extra_args(false)->expected(1, 1 << 16);
+  }
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::Error& error) {
+    return fail(fmt::format("{}; see turnstiled --help", error.what()));
+  }
+  std::erase_if(flags.values, [](const auto& entry) { return entry.second.empty(); });
+  for (const auto& [name, on] : switches)
+    if (on) flags.values[name] = {"true"};
+  return flags;
+}
+
+Result<Values> read_file(const std::string& path) {
+  Values values;
+  try {
+    const toml::table table = toml::parse_file(path);
+    for (const auto& [toml_key, node] : table) {
+      std::string key(toml_key.str());
+      std::replace(key.begin(), key.end(), '_', '-');
+      std::vector<std::string> texts;
+      bool plain = true;
+      const auto add = [&](const auto& value) {
+        if (value.is_string()) texts.push_back(value.as_string()->get());
+        else if (value.is_integer()) texts.push_back(fmt::to_string(value.as_integer()->get()));
+        else if (value.is_boolean()) texts.push_back(value.as_boolean()->get() ? "true" : "false");
+        else plain = false;
+      };
+      if (const toml::array* list = node.as_array())
+        for (const toml::node& item : *list) add(item);
+      else
+        add(node);
+      if (!plain)
+        return fail(fmt::format("{}: the value of '{}' must be a text, a whole number, true or false, or a list of "
+                                "these", path, key));
+      values[key] = std::move(texts);
+    }
+  } catch (const toml::parse_error& error) {
+    return fail(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+  }
+  for (const auto& [key, texts] : values) {
+    bool known = false;
+    for (const SettingRow& row : setting_rows()) known = known || row.name == key;
+    if (!known) return fail(fmt::format("{}: there is no setting '{}'; see turnstiled --help", path, key));
+  }
+  return values;
+}
+
+// Texts of repeatable settings are separated by ';', because rules have commas in them.
+std::vector<std::string> split(const std::string& text) {
+  std::vector<std::string> parts;
+  for (size_t from = 0; from <= text.size();) {
+    const size_t to = std::min(text.find(';', from), text.size());
+    if (to > from) parts.push_back(text.substr(from, to - from));
+    from = to + 1;
+  }
+  return parts;
+}
+
+Values read_environment(const Environment& environment) {
+  Values values;
+  // The seeds' names first, so that ours override them.
+  for (const char* name : {"ALLOW_MULTI_NODE_DOWNLOAD", "UPDATE_REQUIRES_NO_REF"}) {
+    const std::optional<std::string> value = environment(name);
+    if (!value || value->empty()) continue;
+    std::string key(name);
+    for (char& c : key) c = c == '_' ? '-' : char(std::tolower(c));
+    values[key] = {*value};
+  }
+  for (const SettingRow& row : setting_rows()) {
+    const std::optional<std::string> value = environment(environment_name(row.name));
+    if (!value || value->empty()) continue;
+    values[row.name] = row.repeatable ? split(*value) : std::vector{*value};
+  }
+  return values;
+}
+
+bool is_loopback(const std::string& address) {
+  if (address.starts_with("unix:")) return true;
+  const std::string host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
+Result<void> complete(Settings& settings, const std::optional<std::string>& port) {
+  if (settings.listen.empty()) settings.listen = {"127.0.0.1:" + port.value_or("8086")};
+  for (const std::string& address : settings.listen) {
+    if (!settings.insecure && !is_loopback(address))
+      return fail(fmt::format("'{}' is reached from other machines and nobody has to log in; listen on 127.0.0.1, put "
+                              "a proxy that asks who is there before it, or say --insecure", address));
+  }
+  std::vector<OperationRules> operations = default_operations(settings.update_requires_no_ref);
+  for (const OperationRules& own : settings.operations) {
+    std::erase_if(operations, [&](const OperationRules& other) { return other.name == own.name; });
+    operations.push_back(own);
+  }
+  settings.engine.operations = std::move(operations);
+  return {};
+}
+
+}  // namespace
+
+Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment) {
+  Result<Flags> flags = read_flags(argc, argv);
+  if (!flags) return fail(flags.error().message);
+  if (flags->help) return CommandLine{std::nullopt, help_text()};
+  if (flags->version) return CommandLine{std::nullopt, fmt::format("turnstiled {}\n", kVersion)};
+
+  struct Source {
+    std::string name;
+    Values values;
+  };
+  std::vector<Source> sources{{"--", flags->values}, {"TURNSTILE_", read_environment(environment)}};
+  const std::string config = flags->config.empty() ? environment("TURNSTILE_CONFIG").value_or("") : flags->config;
+  if (!config.empty()) {
+    Result<Values> file = read_file(config);
+    if (!file) return fail(file.error().message);
+    sources.push_back({config + ": ", *std::move(file)});
+  }
+
+  Settings settings;
+  for (const SettingRow& row : setting_rows()) {
+    for (const Source& source : sources) {
+      const auto found = source.values.find(row.name);
+      if (found == source.values.end()) continue;
+      if (!row.repeatable && found->second.size() != 1)
+        return fail(fmt::format("{}{} is given more than once", source.name, row.name));
+      for (const std::string& value : found->second)
+        if (Result<void> set = row.set(settings, value); !set)
+          return fail(fmt::format("{}{}: {}", source.name, row.name, set.error().message));
+      break;
+    }
+  }
+  if (Result<void> completed = complete(settings, environment("PORT")); !completed)
+    return fail(completed.error().message);
+  return CommandLine{std::move(settings), ""};
+}
+
+}  // namespace turnstile

@@ -1,0 +1,147 @@
+// Turning views into strings, field by field; and crash and reload.
+#include "engine_plain.h"
+
+#include <algorithm>
+
+namespace turnstile::model {
+namespace {
+
+Who plain(const Requester& who) { return {std::string(who.node.text), std::string(who.request.text)}; }
+Lane plain(const LaneName& lane) {
+  return {std::string(lane.operation.text), std::string(lane.resource.text)};
+}
+std::vector<std::string> plain(const std::vector<std::string_view>& texts) {
+  return {texts.begin(), texts.end()};
+}
+
+PlainHolder plain(const HolderView& holder) {
+  return {std::string(holder.operation.text),
+          plain(holder.who),
+          uint64_t(holder.token),
+          holder.since,
+          holder.lease,
+          holder.progress,
+          std::string(holder.info)};
+}
+
+}  // namespace
+
+PlainLock plain(const LockAnswer& answer) {
+  PlainLock out{answer.state,
+                answer.refusal,
+                uint64_t(answer.token),
+                answer.attempt,
+                std::string(answer.previous_error),
+                answer.position,
+                {},
+                "",
+                plain(answer.references),
+                answer.bonded};
+  if (answer.holder) out.holders.push_back(plain(*answer.holder));
+  if (answer.state == LockState::failed) out.error = answer.error;
+  return out;
+}
+
+PlainUnlock plain(const UnlockAnswer& answer) {
+  return {answer.refusal, answer.already, std::string(answer.next.text), plain(answer.waiters)};
+}
+
+PlainRenew plain(const RenewAnswer& answer) { return {answer.refusal, answer.lease}; }
+
+PlainBreak plain(const BreakAnswer& answer) { return {answer.refusal, std::string(answer.node.text)}; }
+
+PlainReferences plain(const ReferencesAnswer& answer) {
+  return {answer.refusal, answer.changed, answer.count, plain(answer.nodes)};
+}
+
+PlainStatus plain(const StatusAnswer& answer) {
+  PlainStatus out{.lane = plain(answer.lane), .state = answer.state};
+  if (answer.holder) out.holder = plain(*answer.holder);
+  for (const QueueView& one : answer.queue)
+    out.queue.push_back({plain(one.who), one.position, one.since, std::string(one.info)});
+  out.queue_length = answer.queue_length;
+  if (const auto& kept = answer.completion)
+    out.completion = {std::string(kept->node.text), kept->success, kept->permanent, std::string(kept->error),
+                      kept->at};
+  out.references = plain(answer.references);
+  out.waiters = plain(answer.waiters);
+  out.acquired = answer.acquired;
+  out.token = uint64_t(answer.token);
+  out.attempt = answer.attempt;
+  out.position = answer.position;
+  out.completed = answer.completed;
+  out.success = answer.success;
+  out.error = answer.error;
+  return out;
+}
+
+PlainEvent plain(const Event& event) {
+  return {event.kind,      plain(event.lane),        plain(event.who),
+          event.at,        uint64_t(event.token),    event.attempt,
+          event.permanent, std::string(event.error), std::string(event.reason)};
+}
+
+Step plain(const Effects& effects) {
+  Step step;
+  for (const Event& event : effects.events) step.events.push_back(plain(event));
+  for (const Wake& wake : effects.wakes) step.wakes.push_back({uint64_t(wake.poll), plain(wake.answer)});
+  return step;
+}
+
+StoredRecord::StoredRecord(const Record& from)
+    : record(from),
+      operation(from.lane.operation.text),
+      resource(from.lane.resource.text),
+      node(from.who.node.text),
+      request(from.who.request.text),
+      text(from.text) {}
+
+Record StoredRecord::view() const {
+  Record out = record;
+  out.lane = {OperationName(operation), ResourceId(resource)};
+  out.who = {NodeId(node), RequestId(request)};
+  out.text = text;
+  return out;
+}
+
+uint64_t RecordingSink::commit(const Effects& effects) {
+  for (const Record& record : effects.records) records.emplace_back(record);
+  events += effects.events.size();
+  return ++sequence_;
+}
+
+Subject::Subject(const EngineSettings& settings)
+    : settings_(settings), engine_(std::make_unique<Engine>(settings, sink_, Token::none)) {}
+
+Effects& Subject::effects() {
+  effects_.clear();
+  return effects_;
+}
+
+std::vector<Step> Subject::expire(Time now, size_t limit) {
+  std::vector<Step> steps;
+  const auto add_step = [&](Effects& effects) { steps.push_back(plain(effects)); };
+  while (engine_->expire(now, effects(), limit, add_step) > 0) {
+  }
+  return steps;
+}
+
+std::vector<Step> Subject::reload(ReloadChoice choice, size_t late, Time now) {
+  if (choice != ReloadChoice::history) {
+    std::deque<StoredRecord> snapshot;
+    engine_->dump([&](const Record& record) { snapshot.emplace_back(record); });
+    if (choice == ReloadChoice::snapshot_and_late_history) {
+      const size_t from = sink_.records.size() - std::min(late, sink_.records.size());
+      snapshot.insert(snapshot.end(), sink_.records.begin() + ptrdiff_t(from), sink_.records.end());
+    }
+    sink_.records = std::move(snapshot);
+  }
+  engine_ = std::make_unique<Engine>(settings_, sink_, Token::none);
+  const std::deque<StoredRecord> records = sink_.records;
+  for (const StoredRecord& record : records) engine_->load(record.view());
+  std::vector<Step> steps;
+  engine_->finish_load(now, effects(), [&](Effects& effects) { steps.push_back(plain(effects)); });
+  return steps;
+}
+
+}  // namespace turnstile::model

@@ -1,0 +1,250 @@
+// How likely each command is. Few names, so that requests meet; time-outs of a few milliseconds beside steps
+// of the same size, so that everything runs out now and then; rare things rare, so that states build up.
+#include "random_commands.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <array>
+
+namespace turnstile::model {
+namespace {
+
+using std::chrono::milliseconds;
+
+const std::vector<std::string> kNodes = {"n1", "n2", "n3", "n4"};
+const std::vector<std::string> kRequests = {"", "", "", "a", "b"};
+const std::vector<std::string> kErrors = {"", "disk full", "404"};
+
+Duration some_ms(Random& random, std::initializer_list<int> choices) {
+  return milliseconds(std::data(choices)[random.below(uint32_t(choices.size()))]);
+}
+
+OperationRules custom_rules(Random& random) {
+  return {"custom", random.chance(50) ? OnSuccess::share : OnSuccess::handoff, OnReferences(random.below(3)),
+          Guard(random.below(3)), random.chance(50)};
+}
+
+EngineSettings make_settings(Random& random) {
+  EngineSettings settings;
+  settings.default_scope = random.chance(30) ? Scope::resource : Scope::operation;
+  settings.server_keeps_references = random.chance(80);
+  settings.allow_multi_node_download = random.chance(93);
+  settings.retain_completed = some_ms(random, {0, 5, 50, 1000});
+  settings.retain_permanent_failure = some_ms(random, {0, 5, 50});
+  settings.retain_released = some_ms(random, {0, 5, 50, 1000});
+  settings.claim_timeout = some_ms(random, {3, 10, 40});
+  settings.bond_grace = some_ms(random, {2, 7, 25});
+  settings.max_hold = some_ms(random, {0, 20, 100, 1000});
+  settings.stall_timeout = some_ms(random, {0, 0, 6, 30});
+  settings.max_queue = random.chance(15) ? 2 : 100;
+  settings.shards = 1 + random.below(3);
+  settings.operations = default_operations(random.chance(40));
+  if (random.chance(40)) settings.operations.push_back(custom_rules(random));
+  return settings;
+}
+
+void choose_lock(Random& random, RandomCommand& command, size_t index) {
+  if (random.chance(30)) command.scope = random.chance(50) ? Scope::resource : Scope::operation;
+  if (random.chance(30)) command.lease = some_ms(random, {4, 15, 60});
+  if (random.chance(35)) command.monitor = random.chance(75);
+  if (random.chance(90)) command.bond = 1 + random.below(4);  // connections serve many requests
+  if (random.chance(35)) command.poll = index + 1;
+  command.dereference = random.chance(25);
+  if (random.chance(20)) command.error = random.chance(50) ? "first" : "second";
+  if (random.chance(20)) command.chosen = random.chance(50) ? Chosen::the_holder : Chosen::the_front_waiter;
+}
+
+void choose_unlock(Random& random, RandomCommand& command) {
+  if (random.chance(85)) command.chosen = Chosen::the_holder;
+  const uint32_t token = random.below(10);
+  command.token = token < 6   ? TokenChoice::current
+                  : token < 8 ? TokenChoice::none
+                  : token < 9 ? TokenChoice::released
+                              : TokenChoice::unknown;
+  command.success = random.chance(55);
+  if (!command.success || random.chance(10)) command.error = random.pick(kErrors);
+  command.permanent = random.chance(15);
+}
+
+void choose_time(Random& random, RandomCommand& command) {
+  command.call = Call::pass_time;
+  const uint32_t choice = random.below(10);
+  if (choice < 4) {
+    command.amount = some_ms(random, {0, 1, 2, 3, 5});
+  } else if (choice < 5) {
+    command.amount = some_ms(random, {20, 100, 2000});
+  } else {
+    command.time = choice < 6   ? TimeChoice::just_before_deadline
+                   : choice < 8 ? TimeChoice::at_deadline
+                                : TimeChoice::after_deadline;
+    command.amount = some_ms(random, {1, 4});
+  }
+}
+
+// A bond or poll that an earlier command has opened, with the lane and requester it was opened for.
+void choose_open(Random& random, RandomCommand& command, const std::vector<RandomCommand>& earlier) {
+  const bool poll = command.call != Call::close_bond;
+  std::vector<const RandomCommand*> open;
+  for (const RandomCommand& other : earlier)
+    if (other.chosen == Chosen::named &&
+        (poll ? other.poll != 0 : other.bond != 0 && other.call != Call::close_bond))
+      open.push_back(&other);
+  if (open.empty()) return;
+  const size_t recent = std::min<size_t>(open.size(), 6);
+  const RandomCommand& other = *open[open.size() - 1 - random.below(uint32_t(recent))];
+  command.operation = other.operation;
+  command.resource = other.resource;
+  command.node = other.node;
+  command.request = other.request;
+  command.poll = other.poll;
+  command.bond = other.bond;
+}
+
+RandomCommand make_command(Random& random, size_t index, const std::vector<RandomCommand>& earlier,
+                           uint32_t operations, uint32_t resources) {
+  RandomCommand command;
+  command.operation = all_operations()[random.below(operations)];
+  command.resource = all_resources()[random.below(resources)];
+  command.node = random.pick(kNodes);
+  command.request = random.pick(kRequests);
+  const uint32_t choice = random.below(200);
+  if (choice < 72) {
+    command.call = Call::lock;
+    choose_lock(random, command, index);
+  } else if (choice < 102) {
+    command.call = Call::unlock;
+    choose_unlock(random, command);
+  } else if (choice < 127) {
+    choose_time(random, command);
+  } else if (choice < 137) {
+    command.call = Call::renew;
+    choose_unlock(random, command);
+    if (random.chance(30)) command.lease = some_ms(random, {4, 15, 60});
+    if (random.chance(60)) command.progress = Progress{random.below(3), 2};
+  } else if (choice < 143) {
+    command.call = Call::cancel;
+    const uint32_t who = random.below(4);
+    command.chosen = who == 0 ? Chosen::named : who == 1 ? Chosen::the_holder : Chosen::the_front_waiter;
+  } else if (choice < 151) {
+    command.call = Call::status;
+    if (random.chance(40)) command.chosen = random.chance(70) ? Chosen::the_holder : Chosen::the_front_waiter;
+  } else if (choice < 154) {
+    command.call = Call::break_hold;
+    command.error = "by hand";
+  } else if (choice < 160) {
+    command.call = Call::add_reference;
+  } else if (choice < 165) {
+    command.call = Call::release_reference;
+  } else if (choice < 167) {
+    command.call = Call::release_node;
+  } else if (choice < 175) {
+    command.call = Call::subscribe;
+    command.bond = 1000 + index;
+    if (random.chance(15)) command.node = command.request = "";
+    if (!command.node.empty() && random.chance(50))
+      command.chosen = random.chance(50) ? Chosen::the_holder : Chosen::the_front_waiter;
+  } else if (choice < 185) {
+    command.call = Call::close_bond;
+    choose_open(random, command, earlier);
+  } else if (choice < 190) {
+    command.call = Call::break_poll;
+    choose_open(random, command, earlier);
+  } else if (choice < 194) {
+    command.call = Call::end_poll;
+    choose_open(random, command, earlier);
+  } else if (choice < 196) {
+    command.call = Call::list;
+  } else {
+    command.call = Call::reload;
+    command.reload = ReloadChoice(random.below(3));
+    command.late = random.below(30);
+    command.amount = some_ms(random, {0, 1, 30});
+  }
+  return command;
+}
+
+}  // namespace
+
+uint64_t Random::next() {
+  uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
+  z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ull;
+  z = (z ^ (z >> 27)) * 0x94d049bb133111ebull;
+  return z ^ (z >> 31);
+}
+
+const std::vector<std::string>& all_operations() {
+  static const std::vector<std::string> names = {"pull", "delete", "update", "custom"};
+  return names;
+}
+
+const std::vector<std::string>& all_resources() {
+  static const std::vector<std::string> names = {"layer", "pull:layer", "x"};
+  return names;
+}
+
+RandomHistory make_history(uint64_t seed, size_t length) {
+  Random random(seed);
+  RandomHistory history{.seed = seed, .settings = make_settings(random)};
+  const uint32_t operations = 1 + random.below(4);
+  const uint32_t resources = 1 + random.below(random.chance(50) ? 1 : 3);
+  for (size_t index = 0; index < length; ++index)
+    history.commands.push_back(make_command(random, index, history.commands, operations, resources));
+  if (random.chance(10))
+    for (RandomCommand& command : history.commands) command.expire_first = random.chance(40);
+  return history;
+}
+
+std::string show(const EngineSettings& settings) {
+  std::string out = fmt::format(
+      "scope={} references={} multi={} retain_completed={} retain_permanent_failure={} retain_released={} "
+      "claim_timeout={} bond_grace={} max_hold={} stall_timeout={} max_queue={}",
+      settings.default_scope == Scope::resource ? "resource" : "operation",
+      settings.server_keeps_references ? "server" : "client", settings.allow_multi_node_download,
+      settings.retain_completed.count(), settings.retain_permanent_failure.count(),
+      settings.retain_released.count(), settings.claim_timeout.count(), settings.bond_grace.count(),
+      settings.max_hold.count(), settings.stall_timeout.count(), settings.max_queue);
+  for (const OperationRules& rules : settings.operations)
+    out += fmt::format(" {}[{} references={} guard={}{}]", rules.name,
+                       rules.on_success == OnSuccess::share ? "share" : "handoff",
+                       std::array<const char*, 3>{"add", "keep", "clear"}[size_t(rules.references)],
+                       std::array<const char*, 3>{"none", "skip", "refuse"}[size_t(rules.guard)],
+                       rules.voids ? " voids" : "");
+  return out;
+}
+
+std::string show(const RandomCommand& command) {
+  constexpr const char* kCalls[] = {"pass_time",   "lock",         "unlock",     "renew",
+                                    "cancel",      "status",       "break_hold", "add_ref",
+                                    "release_ref", "release_node", "subscribe",  "close_bond",
+                                    "break_poll",  "end_poll",     "list",       "reload"};
+  constexpr const char* kChosen[] = {"", "holder:", "front:"};
+  constexpr const char* kTokens[] = {"", " token=current", " token=released", " token=unknown"};
+  constexpr const char* kTimes[] = {"", " just before the deadline", " at the deadline",
+                                    " after the deadline"};
+  constexpr const char* kReloads[] = {" from history", " from a snapshot",
+                                      " from a snapshot and late history"};
+  std::string out = kCalls[size_t(command.call)];
+  if (command.call == Call::pass_time)
+    return out + kTimes[size_t(command.time)] + fmt::format(" {}us", command.amount.count());
+  if (command.call == Call::reload)
+    return out + kReloads[size_t(command.reload)] + fmt::format(" {}", command.late);
+  out += fmt::format(" {}:{} {}{}", command.operation, command.resource, kChosen[size_t(command.chosen)],
+                     command.node);
+  if (!command.request.empty()) out += "#" + command.request;
+  out += kTokens[size_t(command.token)];
+  if (command.scope) out += *command.scope == Scope::resource ? " scope=resource" : " scope=operation";
+  if (command.lease) out += fmt::format(" lease={}", command.lease->count());
+  if (command.monitor) out += fmt::format(" monitor={}", *command.monitor);
+  if (command.dereference) out += " dereference";
+  if (command.call == Call::unlock) out += command.success ? " success" : " failure";
+  if (command.permanent) out += " permanent";
+  if (!command.error.empty()) out += fmt::format(" \"{}\"", command.error);
+  if (command.progress)
+    out += fmt::format(" progress={}/{}", command.progress->done, command.progress->total);
+  if (command.poll != 0) out += fmt::format(" poll={}", command.poll);
+  if (command.bond != 0) out += fmt::format(" bond={}", command.bond);
+  return out;
+}
+
+}  // namespace turnstile::model

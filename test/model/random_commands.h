@@ -1,0 +1,97 @@
+// Random histories as plain data: settings and a list of commands, all from one seed.
+//
+// A command does not name what only a running server knows (a token, who holds, when the next deadline is)
+// but chooses it: "the current token", "whoever holds". The choice is resolved when the command is run. So a
+// list from which some commands have been dropped is still a sensible history, which is what makes shrinking
+// possible.
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "engine/settings.h"
+
+namespace turnstile::model {
+
+// SplitMix64: small, and the same on every machine, which std::uniform_int_distribution is not.
+class Random {
+ public:
+  explicit Random(uint64_t seed) : state_(seed) {}
+  uint64_t next();
+  // 0 to below - 1.
+  uint32_t below(uint32_t limit) { return uint32_t(next() % limit); }
+  bool chance(uint32_t percent) { return below(100) < percent; }
+  template <class T>
+  const T& pick(const std::vector<T>& from) {
+    return from[below(uint32_t(from.size()))];
+  }
+
+ private:
+  uint64_t state_;
+};
+
+enum class Call : uint8_t {
+  pass_time,
+  lock,
+  unlock,
+  renew,
+  cancel,
+  status,
+  break_hold,
+  add_reference,
+  release_reference,
+  release_node,
+  subscribe,
+  close_bond,
+  break_poll,
+  end_poll,
+  list,
+  reload,
+};
+
+enum class Chosen : uint8_t { named, the_holder, the_front_waiter };
+enum class TokenChoice : uint8_t { none, current, released, unknown };
+enum class TimeChoice : uint8_t { amount, just_before_deadline, at_deadline, after_deadline };
+enum class ReloadChoice : uint8_t { history, snapshot, snapshot_and_late_history };
+
+struct RandomCommand {
+  Call call{};
+  std::string operation, resource;
+  Chosen chosen = Chosen::named;
+  std::string node, request;  // unless chosen otherwise
+  TokenChoice token = TokenChoice::none;
+  std::optional<Scope> scope;
+  std::optional<Duration> lease;
+  std::optional<bool> monitor;
+  bool dereference = false;
+  bool success = false;
+  bool permanent = false;
+  std::string error;  // of unlock; the reason of break; the info of lock
+  std::optional<Progress> progress;
+  uint64_t poll = 0;
+  uint64_t bond = 0;
+  TimeChoice time = TimeChoice::amount;
+  Duration amount{};
+  ReloadChoice reload = ReloadChoice::history;
+  bool expire_first = true;  // what is due ends before this command; else it may come too late for that
+  uint32_t late = 0;         // reload: how many records are replayed on top of the snapshot
+};
+
+struct RandomHistory {
+  uint64_t seed = 0;
+  EngineSettings settings;
+  std::vector<RandomCommand> commands;
+};
+
+RandomHistory make_history(uint64_t seed, size_t length);
+
+std::string show(const EngineSettings& settings);
+std::string show(const RandomCommand& command);
+
+// Every operation and resource a history may name.
+const std::vector<std::string>& all_operations();
+const std::vector<std::string>& all_resources();
+
+}  // namespace turnstile::model
