@@ -12,16 +12,17 @@ namespace {
 thread_local size_t allocations = 0;
 }  // namespace
 
-void* operator new(size_t size) {
+// Not inlined: g++ would see free() of a pointer that came from `new`, and warn.
+[[gnu::noinline]] void* operator new(size_t size) {
   ++allocations;
   if (void* block = std::malloc(size)) return block;
   throw std::bad_alloc();
 }
 void* operator new[](size_t size) { return operator new(size); }
-void operator delete(void* block) noexcept { std::free(block); }
-void operator delete(void* block, size_t) noexcept { std::free(block); }
-void operator delete[](void* block) noexcept { std::free(block); }
-void operator delete[](void* block, size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete[](void* block) noexcept { std::free(block); }
+[[gnu::noinline]] void operator delete[](void* block, size_t) noexcept { std::free(block); }
 
 namespace turnstile {
 namespace {

@@ -107,6 +107,9 @@ class TestEngine {
   UnlockAnswer unlock(const UnlockCommand& command) {
     return call([&](Effects& out) { return engine.unlock(command, now, out); });
   }
+  UnlockAnswer succeed(const LaneName& lane, const Requester& who, Token token = Token::none) {
+    return unlock({lane, who, token, true, {}, false});
+  }
   UnlockAnswer succeed(std::string_view operation, std::string_view resource, std::string_view node,
                        Token token = Token::none) {
     return unlock({lane_of(operation, resource), requester(node), token, true, {}, false});

@@ -22,12 +22,12 @@ TEST(Unlock, S8_IsRefusedInTheOrderNodeThenRequestThenToken) {
   t.lock(Ask("pull", "r", "n1").request("a"));
   const LaneName lane = lane_of("pull", "r");
   const Token wrong{999};
-  EXPECT_EQ(t.unlock({lane, requester("n2"), Token::none}).refusal, Refusal::not_holder);
-  EXPECT_EQ(t.unlock({lane, requester("n2", "a"), wrong}).refusal, Refusal::not_holder) << "the node comes first";
-  EXPECT_EQ(t.unlock({lane, requester("n1", "b"), Token::none}).refusal, Refusal::not_holder);
-  EXPECT_EQ(t.unlock({lane, requester("n1"), Token::none}).refusal, Refusal::not_holder);
-  EXPECT_EQ(t.unlock({lane, requester("n1", "a"), wrong}).refusal, Refusal::stale_token);
-  EXPECT_EQ(t.unlock({lane, requester("n1", "b"), wrong}).refusal, Refusal::stale_token);
+  EXPECT_EQ(t.succeed(lane, requester("n2"), Token::none).refusal, Refusal::not_holder);
+  EXPECT_EQ(t.succeed(lane, requester("n2", "a"), wrong).refusal, Refusal::not_holder) << "the node comes first";
+  EXPECT_EQ(t.succeed(lane, requester("n1", "b"), Token::none).refusal, Refusal::not_holder);
+  EXPECT_EQ(t.succeed(lane, requester("n1"), Token::none).refusal, Refusal::not_holder);
+  EXPECT_EQ(t.succeed(lane, requester("n1", "a"), wrong).refusal, Refusal::stale_token);
+  EXPECT_EQ(t.succeed(lane, requester("n1", "b"), wrong).refusal, Refusal::stale_token);
 }
 
 TEST(Unlock, S8_ARefusalChangesNothing) {
@@ -39,7 +39,7 @@ TEST(Unlock, S8_ARefusalChangesNothing) {
   t.succeed("pull", "r", "n2");
   t.succeed("pull", "r", "n1");
   t.fail_permanently("pull", "r", "n3", "x");
-  t.unlock({lane_of("pull", "r"), requester("n1", "a"), Token(999)});
+  t.succeed(lane_of("pull", "r"), requester("n1", "a"), Token(999));
   EXPECT_EQ(t.facts(), before);
   EXPECT_THAT(t.take_events(), IsEmpty());
 }
@@ -47,7 +47,7 @@ TEST(Unlock, S8_ARefusalChangesNothing) {
 TEST(Unlock, S8_ATokenSpeaksForItsNodeWhateverTheRequestId) {
   TestEngine t;
   const Token token = t.lock(Ask("pull", "r", "n1").request("a")).token;
-  EXPECT_EQ(t.unlock({lane_of("pull", "r"), requester("n1", "b"), token}).refusal, Refusal::none);
+  EXPECT_EQ(t.succeed(lane_of("pull", "r"), requester("n1", "b"), token).refusal, Refusal::none);
   EXPECT_EQ(t.holder("pull", "r"), "");
 }
 

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <atomic>
 #include <deque>
+#include <optional>
 #include <random>
 #include <thread>
 
@@ -15,8 +16,10 @@ namespace turnstile {
 namespace {
 
 constexpr unsigned kLanes = 4, kMakers = 3, kWatchers = 3, kLoops = 2;
-constexpr int kStepsEach = 3000;
+constexpr int kMostSteps = 20'000;   // of one maker
+constexpr int kRounds = 150;         // of one watcher
 constexpr size_t kMostStaying = 40;  // streams of one watcher that stay to the end
+constexpr EventLogSettings kLargeEnough{.max_events = 200'000, .max_bytes = 64 << 20};
 
 std::string resource(size_t lane) { return "r" + std::to_string(lane); }
 
@@ -63,7 +66,7 @@ class Server {
   EventLog log_;
   Router router_{log_, events_testing::format_id, inbox_.deliver()};
   std::atomic<uint64_t> next_subscriber_{1};
-  std::atomic<unsigned> makers_{0};  // still at work
+  std::atomic<unsigned> watchers_{0};  // still at work
 
  private:
   Mutex commit_;
@@ -76,7 +79,8 @@ class Server {
 void make_events(Server& server, unsigned seed) {
   std::mt19937 random(seed);
   std::vector<StepId> unanswered;
-  for (int step = 0; step < kStepsEach; ++step) {
+  for (int step = 0; step < kMostSteps && server.watchers_ > 0; ++step) {
+    std::this_thread::yield();
     unanswered.push_back(server.commit(random));
     if (random() % 3 != 0) continue;
     std::shuffle(unanswered.begin(), unanswered.end(), random);
@@ -87,7 +91,6 @@ void make_events(Server& server, unsigned seed) {
     }
   }
   server.router_.release(unanswered);
-  --server.makers_;
 }
 
 // One connection of a stream: where it began, what it was given at once, what was delivered.
@@ -99,18 +102,19 @@ struct Connection {
   std::vector<uint64_t> backlog;
 };
 
-Connection connect(Server& server, std::mt19937& random, size_t lane, uint64_t resume_after) {
-  Connection connection{
-      SubscriberId(server.next_subscriber_++), unsigned(random() % kLoops), lane, resume_after, {}};
-  if (resume_after == 0) {
+Connection connect(Server& server, std::mt19937& random, size_t lane, std::optional<uint64_t> resume_after,
+                   bool may_lose) {
+  Connection connection{SubscriberId(server.next_subscriber_++), unsigned(random() % kLoops), lane, 0, {}};
+  if (!resume_after) {
     connection.after = server.subscribe(connection.loop, connection.id, lane).position;
     return connection;
   }
-  uint64_t position = resume_after;
+  uint64_t position = connection.after = *resume_after;
   for (;;) {
     const Subscribed resumed =
         server.router_.resume(connection.loop, connection.id, Server::filter(lane), position, {.events = 50});
     if (resumed.outcome == Subscribed::Outcome::reset) {
+      EXPECT_TRUE(may_lose);
       connection.after = resumed.position;
       connection.backlog.clear();
       return connection;
@@ -150,17 +154,22 @@ uint64_t check(Server& server, const Connection& connection, uint64_t up_to, boo
   return last;
 }
 
+void pause(size_t turns) {
+  while (turns-- > 0) std::this_thread::yield();
+}
+
 void watch(Server& server, unsigned seed, bool may_lose, std::vector<Connection>& staying) {
   std::mt19937 random(seed);
-  while (server.makers_ > 0) {
+  for (int round = 0; round < kRounds; ++round) {
     const size_t lane = random() % (kLanes + 1);
-    Connection connection = connect(server, random, lane, 0);
+    Connection connection = connect(server, random, lane, std::nullopt, may_lose);
     for (int reconnect = 0; reconnect < 3; ++reconnect) {
-      for (int turn = 0; turn < 20; ++turn) std::this_thread::yield();
+      pause(20);
       if (random() % 3 == 0) break;
       server.router_.unsubscribe(connection.id);
       const uint64_t last = check(server, connection, 0, may_lose);
-      connection = connect(server, random, lane, last);
+      pause(random() % 60);
+      connection = connect(server, random, lane, last, may_lose);
     }
     if (staying.size() < kMostStaying && random() % 4 == 0) {
       staying.push_back(connection);
@@ -169,11 +178,12 @@ void watch(Server& server, unsigned seed, bool may_lose, std::vector<Connection>
       check(server, connection, 0, may_lose);
     }
   }
+  --server.watchers_;
 }
 
 void run(EventLogSettings settings, bool may_lose) {
   Server server(settings);
-  server.makers_ = kMakers;
+  server.watchers_ = kWatchers;
   std::vector<std::vector<Connection>> staying(kWatchers);
   {
     std::vector<std::jthread> threads;
@@ -188,22 +198,24 @@ void run(EventLogSettings settings, bool may_lose) {
   }
 }
 
-TEST(RouterRace, S28_S30_EverySubscriberSeesItsEventsOnceInOrderWithoutAGap) { run({}, false); }
+TEST(RouterRace, S28_S30_EverySubscriberSeesItsEventsOnceInOrderWithoutAGap) { run(kLargeEnough, false); }
 
 TEST(RouterRace, S28_WithARingMuchTooSmallEveryGapIsAnnouncedByAReset) { run({.max_events = 16}, true); }
 
 TEST(RouterRace, ComingAndGoingOfTheOnlySubscriberLosesNothing) {
-  Server server({});
-  server.makers_ = 1;
+  Server server(kLargeEnough);
+  server.watchers_ = 1;
   std::jthread maker([&] { make_events(server, 9); });
   std::mt19937 random(10);
-  Connection connection = connect(server, random, kLanes, 0);
-  while (server.makers_ > 0) {
+  Connection connection = connect(server, random, kLanes, std::nullopt, false);
+  for (int round = 0; round < 1000; ++round) {
     server.router_.unsubscribe(connection.id);
     const uint64_t last = check(server, connection, 0, false);
-    connection = connect(server, random, kLanes, std::max<uint64_t>(last, 1));
-    std::this_thread::yield();
+    pause(random() % 10);
+    connection = connect(server, random, kLanes, last, false);
+    pause(random() % 10);
   }
+  server.watchers_ = 0;
   maker.join();
   check(server, connection, UINT64_MAX, false);
 }

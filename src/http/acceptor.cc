@@ -20,16 +20,11 @@ constexpr size_t kRefusedAtOnce = 256;
 
 Acceptor::Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops,
                    const Limits& limits, Counters& counters)
-    : loops_(loops),
-      max_connections_(limits.max_connections),
-      counters_(counters),
-      timer_(loops.front()->io()) {
+    : loops_(loops), max_connections_(limits.max_connections), counters_(counters) {
+  Io& io = loops.front()->io();
   for (Listener& listener : listeners) {
-    // The descriptor belongs to the listener; close() takes it back from Asio.
     const int fd = listener.fd();
-    ports_.push_back(std::make_unique<Port>(
-        Port{std::move(listener),
-             asio::posix::basic_stream_descriptor<Io::executor_type>(loops.front()->io(), fd)}));
+    ports_.push_back(std::make_unique<Port>(Port{std::move(listener), {io, fd}, Timer(io)}));
   }
 }
 
@@ -39,8 +34,8 @@ void Acceptor::start() {
 
 void Acceptor::close() {
   if (std::exchange(closed_, true)) return;
-  timer_.cancel();
   for (const auto& port : ports_) {
+    port->timer.cancel();
     port->descriptor.release();
     port->listener.close();
   }
@@ -81,8 +76,8 @@ void Acceptor::deal(UniqueFd socket, int family) {
 }
 
 void Acceptor::pause(Port& port) {
-  timer_.expires_after(kPause);
-  timer_.async_wait([this, &port](const error_code& failure) {
+  port.timer.expires_after(kPause);
+  port.timer.async_wait([this, &port](const error_code& failure) {
     if (!failure && !closed_) accept_some(port);
   });
 }

@@ -28,7 +28,8 @@ class Acceptor {
  private:
   struct Port {
     Listener listener;
-    asio::posix::basic_stream_descriptor<Io::executor_type> descriptor;  // of a copy of the listener's
+    asio::posix::basic_stream_descriptor<Io::executor_type> descriptor;  // the listener's own, lent to Asio
+    Timer timer;
   };
 
   void wait(Port& port);
@@ -40,7 +41,6 @@ class Acceptor {
   const size_t max_connections_;
   Counters& counters_;
   std::vector<std::unique_ptr<Port>> ports_;
-  Timer timer_;
   size_t next_loop_ = 0;
   bool closed_ = false;
 };

@@ -220,6 +220,18 @@ TEST(Connection, AnswersBadFramingWithASentenceAndClosesAfterTheGoodOnes) {
 TEST(Connection, AHandlerMayAnswerOthersAndItselfFromWithinHandle) {
   TestServer server;
   Client first(server.address()), second(server.address());
+  first.send(get("/wait") + get("/self") + get("/echo"));
+  const ConnectionId waiting = server.await_waiting();
+  second.send(get("/wake?" + std::to_string(uint64_t(waiting))));
+  EXPECT_EQ(second.receive()->status, 200u);
+  EXPECT_EQ(first.receive()->body, "from within");
+  EXPECT_EQ(first.receive()->body, "from within");
+  EXPECT_TRUE(first.receive()->body.starts_with("GET /echo"));
+}
+
+TEST(Connection, AHandlerMayAnswerAndCloseSeveralInOneTurn) {
+  TestServer server;
+  Client first(server.address()), second(server.address());
   first.send(get("/wait"));
   const ConnectionId waiting = server.await_waiting();
   second.send(get("/wait"));

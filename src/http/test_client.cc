@@ -150,6 +150,8 @@ size_t TestHandler::Log::count(const std::string& line) {
 
 // /echo      METHOD path?query body, and the headers that a Request has
 // /wait      waits; /wait?MS also sets a timer
+// /self      answers itself by Loop::answer() and says that it waits
+// /wake?ID   answers the waiting request of that connection, then as /echo
 // /watch     answers, and asks to be told when the connection goes
 // /gated?N   the same as /echo, behind N
 // /stream    a stream; /stream?N behind N
@@ -166,6 +168,12 @@ Outcome TestHandler::handle(const Request& request, Responder& responder) {
     log_.changed.notify_all();
     if (!query.empty()) loop_.set_timer(request.connection, std::chrono::milliseconds(std::stoi(query)));
     return Outcome::waiting;
+  }
+  if (path == "/self" || path == "/wake") {
+    response.body = "from within";
+    const ConnectionId waiting = path == "/self" ? request.connection : ConnectionId(std::stoull(query));
+    EXPECT_TRUE(loop_.answer(waiting, response));
+    if (path == "/self") return Outcome::waiting;
   }
   if (path == "/stream") {
     responder.start_stream("text/event-stream", ": hello\n\n", query.empty() ? 0 : std::stoull(query));

@@ -94,13 +94,15 @@ StoredRecord::StoredRecord(const Record& from)
       resource(from.lane.resource.text),
       node(from.who.node.text),
       request(from.who.request.text),
-      text(from.text) {}
+      text(from.text),
+      error(from.error) {}
 
 Record StoredRecord::view() const {
   Record out = record;
   out.lane = {OperationName(operation), ResourceId(resource)};
   out.who = {NodeId(node), RequestId(request)};
   out.text = text;
+  out.error = error;
   return out;
 }
 

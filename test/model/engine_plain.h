@@ -27,7 +27,7 @@ struct StoredRecord {
   Record view() const;
 
   Record record;
-  std::string operation, resource, node, request, text;
+  std::string operation, resource, node, request, text, error;
 };
 
 // The journal of the tests: a list in memory, always durable.

@@ -27,10 +27,11 @@ std::vector<PlainEvent> Model::subscribe(const SubscribeCommand& command, Time n
 
   if (command.who.node.empty() || command.bond == BondId::none) return told;
   const Who who = who_of(command.who);
-  if (const auto ended = at.lane.ended.find(who); told.empty() && ended != at.lane.ended.end() && ended->second.until > now) {
+  if (const auto ended = at.lane.ended.find(who);
+      told.empty() && ended != at.lane.ended.end() && ended->second.until > now) {
     const EventKind kinds[] = {EventKind::completed, EventKind::refused, EventKind::failed};
     const bool refused = ended->second.how == Ending::refused;
-    told.push_back({kinds[size_t(ended->second.how)], at.name, who, ended->second.until - settings_.claim_timeout, 0, 0,
+    told.push_back({kinds[size_t(ended->second.how)], at.name, who, now, 0, 0,
                     ended->second.how == Ending::failed, refused ? kAnySentence : ended->second.error, ""});
   }
   at.lane.bonds.insert({who, uint64_t(command.bond), false});

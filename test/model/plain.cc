@@ -73,12 +73,12 @@ bool agrees(const PlainEvent& model, const PlainEvent& engine) {
 }
 
 bool agrees(const std::vector<PlainEvent>& model, const std::vector<PlainEvent>& engine) {
-  return std::ranges::equal(model, engine, [](const PlainEvent& a, const PlainEvent& b) { return agrees(a, b); });
+  return std::ranges::equal(model, engine,
+                            [](const PlainEvent& a, const PlainEvent& b) { return agrees(a, b); });
 }
 
 bool agrees(const Step& model, const Step& engine) {
-  if (!agrees(model.events, engine.events) || model.wakes.size() != engine.wakes.size())
-    return false;
+  if (!agrees(model.events, engine.events) || model.wakes.size() != engine.wakes.size()) return false;
   if (model.wakes.empty()) return true;
   return std::ranges::equal(
       sorted(model.wakes), sorted(engine.wakes),

@@ -48,7 +48,7 @@ void choose_lock(Random& random, RandomCommand& command, size_t index) {
   if (random.chance(30)) command.scope = random.chance(50) ? Scope::resource : Scope::operation;
   if (random.chance(30)) command.lease = some_ms(random, {4, 15, 60});
   if (random.chance(35)) command.monitor = random.chance(75);
-  if (random.chance(90)) command.bond = 1 + random.below(4);  // connections serve many requests
+  command.bond = 1 + random.below(4);  // the connection, which serves many requests; the server always has one
   if (random.chance(35)) command.poll = index + 1;
   command.dereference = random.chance(25);
   if (random.chance(20)) command.error = random.chance(50) ? "first" : "second";
