@@ -19,6 +19,12 @@ thread_local size_t allocations = 0;
   throw std::bad_alloc();
 }
 void* operator new[](size_t size) { return operator new(size); }
+// simdjson asks for these.
+[[gnu::noinline]] void* operator new(size_t size, const std::nothrow_t&) noexcept {
+  ++allocations;
+  return std::malloc(size);
+}
+void* operator new[](size_t size, const std::nothrow_t& none) noexcept { return operator new(size, none); }
 [[gnu::noinline]] void operator delete(void* block) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete(void* block, size_t) noexcept { std::free(block); }
 [[gnu::noinline]] void operator delete[](void* block) noexcept { std::free(block); }

@@ -105,6 +105,17 @@ TEST(Bond, S21_AskingAgainWithMonitorFalseEndsTheConnectionsBond) {
   EXPECT_EQ(t.holder("pull", "r"), "") << "the first connection does not count any more";
 }
 
+TEST(Bond, S21_AskingAgainWithMonitorFalseEndsTheBondOfAWaitersConnectionInOrder) {
+  TestEngine t;
+  t.lock("pull", "r", "n1");
+  t.lock(Ask("pull", "r", "n2").monitor(1));
+  t.lock(Ask("pull", "r", "n2").unmonitored(2));
+  EXPECT_FALSE(t.has_bond("pull", "r", "n2", 1));
+  t.close_bond("pull", "r", "n2", 1);
+  t.pass(100'000);
+  EXPECT_THAT(t.queue("pull", "r"), ElementsAre("n2")) << "it was ended, not broken";
+}
+
 TEST(Bond, S21_AHoldWithoutMonitorDoesNotDependOnConnections) {
   TestEngine t;
   EXPECT_FALSE(t.lock(Ask("pull", "r", "n1").unmonitored(1)).bonded);

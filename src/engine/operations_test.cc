@@ -102,7 +102,7 @@ TEST(Operations, NamesBeyondTheLimitAreRefusedAndKnownOnesStay) {
   for (size_t i = 0; i < Operations::kMostNames; ++i) {
     const std::string name = fmt::format("operation-{}", i);
     out.clear();
-    t.engine.lock(Ask(name, "r", "n1").command, t.now, out);
+    t.engine.lock(Ask(name, name, "n1").command, t.now, out);
   }
   const LockAnswer answer = t.lock("one-too-many", "r", "n1");
   EXPECT_EQ(answer.state, LockState::refused);

@@ -220,12 +220,17 @@ class TestEngine {
     engine.dump([&](const Record& record) { facts.add(record); });
     return facts;
   }
-  // The whole state as sorted lines; without the token counter, which may differ between equal states.
+  // The whole state as sorted lines; without the token counter, which may differ between equal states, and without
+  // what has run out and only waits to be dropped.
   std::vector<std::string> facts() {
     std::vector<std::string> lines;
     const OwnedLog all = dump();
-    for (const Record& record : all.records)
-      if (record.kind != RecordKind::token_mark) lines.push_back(text_of(record));
+    for (const Record& record : all.records) {
+      const bool retained = record.kind == RecordKind::completion_set || record.kind == RecordKind::released_set ||
+                            record.kind == RecordKind::outcome_set;
+      if (record.kind == RecordKind::token_mark || (retained && record.until <= now)) continue;
+      lines.push_back(text_of(record));
+    }
     std::sort(lines.begin(), lines.end());
     return lines;
   }

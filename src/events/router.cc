@@ -15,11 +15,11 @@ constexpr size_t kMostMatches = 4096;  // may be exceeded by the listeners of on
 Router::Router(EventLog& log, EventFormatter format, DeliverToLoop deliver)
     : log_(log), format_(std::move(format)), deliver_(std::move(deliver)) {}
 
-// The first listener makes the log announce what it publishes; everything before that counts as routed.
-EventLog::Position Router::listen() {
-  const EventLog::Position position = log_.listen();
-  if (subscriptions_.size() == 0) routed_ = std::max(routed_, position.published);
-  return position;
+// What was published before the only listener's position concerns nobody, and need not be looked up again
+// after a time without listeners.
+void Router::add(Listener listener, const EventLog::Position& now) {
+  if (subscriptions_.size() == 0) routed_ = std::max(routed_, std::min(listener.after, now.published));
+  subscriptions_.add(std::move(listener));
 }
 
 void Router::stop_if_unheard() {
@@ -29,9 +29,9 @@ void Router::stop_if_unheard() {
 Subscribed Router::subscribe(unsigned loop, SubscriberId subscriber, Filter filter) {
   auto shared = std::make_shared<const Filter>(std::move(filter));
   const Locked lock(subscriptions_mutex_);
-  const EventLog::Position position = listen();
-  subscriptions_.add({subscriber, loop, position.last, std::move(shared)});
-  return {.outcome = Subscribed::Outcome::live, .position = position.last, .backlog = {}};
+  const EventLog::Position now = log_.listen();
+  add({subscriber, loop, now.last, std::move(shared)}, now);
+  return {.outcome = Subscribed::Outcome::live, .position = now.last, .backlog = {}};
 }
 
 Subscribed Router::resume(unsigned loop, SubscriberId subscriber, Filter filter, uint64_t last_event_id,
@@ -43,15 +43,15 @@ Subscribed Router::resume(unsigned loop, SubscriberId subscriber, Filter filter,
   // what is published later is matched later, with this listener.
   for (;;) {
     const Locked lock(subscriptions_mutex_);
-    const EventLog::Position now = listen();
+    const EventLog::Position now = log_.listen();  // before reading: what comes behind it is announced
     const EventLog::Reading reading = log_.read(result.position, shared.get(), limits, result.backlog);
     if (reading.lost != 0 || last_event_id > now.last) {
-      subscriptions_.add({subscriber, loop, now.last, std::move(shared)});
+      add({subscriber, loop, now.last, std::move(shared)}, now);
       return {.outcome = Outcome::reset, .position = now.last, .backlog = {}};
     }
     result.position = reading.reached;
     if (reading.complete) {
-      subscriptions_.add({subscriber, loop, result.position, std::move(shared)});
+      add({subscriber, loop, result.position, std::move(shared)}, now);
       return result;
     }
     stop_if_unheard();
@@ -108,8 +108,7 @@ bool Router::read_batch() {
 }
 
 // Looks up the listeners of the batch's events from this index on, and returns the index it got to. Events up
-// to routed_ are skipped: the last listener may have left and a new one come since the batch was read (see
-// listen()).
+// to routed_ are skipped: add() may have moved it since the batch was read.
 size_t Router::match_some(size_t from) {
   const Locked lock(subscriptions_mutex_);
   std::vector<Match>* const matches = &matches_;

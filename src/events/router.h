@@ -86,7 +86,7 @@ class Router {
   };
   static constexpr size_t kReset = SIZE_MAX;
 
-  EventLog::Position listen() TS_REQUIRES(subscriptions_mutex_);
+  void add(Listener listener, const EventLog::Position& now) TS_REQUIRES(subscriptions_mutex_);
   void stop_if_unheard() TS_REQUIRES(subscriptions_mutex_);
   void route() TS_EXCLUDES(delivery_);
   bool read_batch() TS_REQUIRES(delivery_) TS_EXCLUDES(subscriptions_mutex_);
@@ -106,7 +106,8 @@ class Router {
 
   mutable Mutex subscriptions_mutex_;
   Subscriptions subscriptions_ TS_GUARDED_BY(subscriptions_mutex_);
-  uint64_t routed_ TS_GUARDED_BY(subscriptions_mutex_) = 0;  // without meaning while nobody is subscribed
+  uint64_t routed_ TS_GUARDED_BY(subscriptions_mutex_) =
+      0;  // listeners of events up to here have been looked up
 };
 
 }  // namespace turnstile

@@ -153,6 +153,29 @@ TEST_F(RouterTest, ALargeFanOutReachesEveryoneInOrder) {
   EXPECT_EQ(formatted_, 5);
 }
 
+// The callback stands for another thread that comes when part of the batch has been matched.
+TEST(RouterTurns, ComingInTheMiddleOfAFanOutTakesNothingFromAnybody) {
+  EventLog log(1);
+  events_testing::Inbox inbox;
+  Router* router = nullptr;
+  Subscribed resumed;
+  Router on_stack(log, events_testing::format_id, [&](unsigned loop, std::vector<Delivery>&& deliveries) {
+    if (router->count() == 3000) {
+      resumed = router->resume(0, SubscriberId(9001), Filter::everything(), 0);
+      router->subscribe(0, SubscriberId(9002), Filter::everything());
+    }
+    inbox.deliver()(loop, std::move(deliveries));
+  });
+  router = &on_stack;
+  for (uint64_t i = 0; i < 3000; ++i) router->subscribe(0, SubscriberId(i), Filter::everything());
+  const std::vector<Event> events(5, event_on("a"));
+  router->release(log.append(events, 1));
+  for (uint64_t i = 0; i < 3000; ++i) ASSERT_THAT(inbox.ids(0, SubscriberId(i)), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(events_testing::ids_of(resumed.backlog), ElementsAre(1, 2, 3, 4, 5));
+  EXPECT_THAT(inbox.ids(0, SubscriberId(9001)), IsEmpty());
+  EXPECT_THAT(inbox.ids(0, SubscriberId(9002)), IsEmpty());
+}
+
 TEST_F(RouterTest, S31_WithADurableStoreEventsAreDeliveredWhenTheyAreSafe) {
   EventLog log(1, {.durable_store = true});
   Router router(log, events_testing::format_id, inbox_.deliver());

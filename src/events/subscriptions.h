@@ -37,6 +37,7 @@ class Subscriptions {
   bool remove(SubscriberId subscriber);
 
   size_t size() const { return places_.size(); }
+  size_t lanes() const { return lanes_.size(); }  // that somebody listens to
 
   // Calls visit(const Listener&) for each that gets the event with this id.
   template <class Visit>

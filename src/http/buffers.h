@@ -84,6 +84,7 @@ class OutBuffer {
   }
   void commit(const char* end) { end_ = size_t(end - block_.get()); }
   void append(std::string_view bytes) {
+    if (bytes.empty()) return;
     std::memcpy(reserve(bytes.size()), bytes.data(), bytes.size());
     end_ += bytes.size();
   }

@@ -54,7 +54,7 @@ class Cursor {
  public:
   explicit Cursor(char* at) : at_(at) {}
   Cursor& operator<<(std::string_view text) {
-    std::memcpy(at_, text.data(), text.size());
+    if (!text.empty()) std::memcpy(at_, text.data(), text.size());
     at_ += text.size();
     return *this;
   }

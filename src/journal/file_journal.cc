@@ -114,11 +114,9 @@ Result<uint64_t> FileJournal::write_snapshot(const Dump& dump) {
     (void)directory_->remove(temporary_name(first_batch));  // else the next start does
     return size;
   }
-  // The dump has seen steps that were not yet durable. The snapshot must not tell of half of them after a
-  // crash.
-  if (auto done = commit_.wait_durable(commit_.latest()); !done) return std::unexpected(done.error());
-
-  // From here on a failure leaves it unknown which names the directory has, so it ends the journal (S32).
+  // The dump may have seen steps that are not durable yet, and the snapshot must not tell of half of them
+  // after a crash: it gets its name when they are. From here on a failure leaves it unknown which names the
+  // directory has, so it ends the journal (S32).
   auto named = commit_.between_batches([&]() -> Result<void> {
     if (auto done =
             directory_->rename(temporary_name(first_batch), file_name(FileKind::snapshot, first_batch));

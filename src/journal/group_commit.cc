@@ -43,38 +43,23 @@ uint64_t GroupCommit::append(std::span<const Record> records, Time now) {
   return sequence;
 }
 
-uint64_t GroupCommit::latest() {
-  Locked lock(mutex_);
-  return latest_;
-}
-
 Time GroupCommit::latest_time() {
   Locked lock(mutex_);
   return latest_time_;
 }
 
-Result<void> GroupCommit::between_batches(const std::function<Result<void>()>& work) {
-  Result<void> result;
-  const std::function<Result<void>()> noting = [&] { return result = work(); };
+Result<void> GroupCommit::between_batches(const Work& work) {
+  Result<void> result = not_running();
+  const Work noting = [&] { return result = work(); };
   Locked lock(mutex_);
-  if (state_ != State::running) return not_running();
+  if (state_ != State::running) return result;
   TS_CHECK(work_ == nullptr, "one piece of work at a time");
   work_ = &noting;
   thread_waits_ = false;
   for_thread_.notify_one();
-  // The thread does the work before it looks at its state again, so this ends, and `noting` outlives its use.
+  // Ends, because the thread does the work, or gives up and says so, before it stops.
   while (work_ == &noting) wait(for_waiters_);
-  if (!result) return result;
-  return state_ == State::failed ? Result<void>(not_running()) : result;
-}
-
-Result<void> GroupCommit::wait_durable(uint64_t sequence) {
-  Locked lock(mutex_);
-  while (durable() < sequence) {
-    if (state_ == State::failed || state_ == State::stopped) return not_running();
-    wait(for_waiters_);
-  }
-  return {};
+  return result;
 }
 
 void GroupCommit::stop() {
@@ -86,25 +71,16 @@ void GroupCommit::stop() {
   if (thread_.joinable()) thread_.join();
   Locked lock(mutex_);
   if (state_ != State::failed) state_ = State::stopped;
-  for_waiters_.notify_all();
 }
 
 void GroupCommit::run() {
-  FrameBuilder writing;
-  uint64_t sequence = 0;
-  Time time;
-  while (take_batch(writing, sequence, time)) {
-    Result<void> done;
-    // A step without records waits for those before it, and they are durable by now.
-    if (writing.records() > 0) done = store_.write(writing, time);
-    writing.clear();
-    if (done && sequence > durable()) publish(sequence);
-    if (done) done = do_work();
-    if (!done) return give_up(done.error());
+  Turn turn;
+  while (take_turn(turn)) {
+    if (const auto done = do_turn(turn); !done) return give_up(done.error());
   }
 }
 
-bool GroupCommit::take_batch(FrameBuilder& writing, uint64_t& sequence, Time& time) {
+bool GroupCommit::take_turn(Turn& turn) {
   Locked lock(mutex_);
   while (taken_ == accepted_ && work_ == nullptr) {
     if (state_ == State::stopping) return false;
@@ -112,21 +88,23 @@ bool GroupCommit::take_batch(FrameBuilder& writing, uint64_t& sequence, Time& ti
     wait(for_thread_);
   }
   thread_waits_ = false;
-  std::swap(writing, pending_);
-  sequence = taken_ = accepted_;
-  time = latest_time_;
+  std::swap(turn.batch, pending_);
+  turn.sequence = taken_ = accepted_;
+  turn.time = latest_time_;
+  turn.work = work_;  // now, not later: what was appended before the work came is in this batch
   overloaded_.store(false, std::memory_order_relaxed);
   return true;
 }
 
-Result<void> GroupCommit::do_work() {
-  const std::function<Result<void>()>* work;
-  {
-    Locked lock(mutex_);
-    work = work_;
+Result<void> GroupCommit::do_turn(Turn& turn) {
+  // A step without records waits for those before it, and they are durable by now.
+  if (turn.batch.records() > 0) {
+    if (auto done = store_.write(turn.batch, turn.time); !done) return done;
   }
-  if (work == nullptr) return {};
-  const Result<void> done = (*work)();
+  turn.batch.clear();
+  if (turn.sequence > durable()) publish(turn.sequence);
+  if (turn.work == nullptr) return {};
+  const Result<void> done = (*turn.work)();
   Locked lock(mutex_);
   work_ = nullptr;
   for_waiters_.notify_all();
@@ -134,11 +112,7 @@ Result<void> GroupCommit::do_work() {
 }
 
 void GroupCommit::publish(uint64_t sequence) {
-  {
-    Locked lock(mutex_);
-    durable_.store(sequence, std::memory_order_release);
-    for_waiters_.notify_all();
-  }
+  durable_.store(sequence, std::memory_order_release);
   on_durable_(sequence);
 }
 

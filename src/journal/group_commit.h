@@ -34,6 +34,8 @@ class BatchStore {
 // only grows, and stays where it is from the first error on.
 class GroupCommit {
  public:
+  using Work = std::function<Result<void>()>;
+
   // `store` is used by the thread only, and by between_batches().
   GroupCommit(BatchStore& store, size_t most_pending_bytes)
       : store_(store), most_pending_bytes_(most_pending_bytes) {}
@@ -45,13 +47,11 @@ class GroupCommit {
 
   uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
   bool overloaded() const { return overloaded_.load(std::memory_order_relaxed); }
-  uint64_t latest() TS_EXCLUDES(mutex_);
   Time latest_time() TS_EXCLUDES(mutex_);
 
-  // Runs `work` on the thread while no batch is being written, and waits for it. Its error is a failed write.
-  Result<void> between_batches(const std::function<Result<void>()>& work) TS_EXCLUDES(mutex_);
-  // Returns when the step is durable; an error if it never will be.
-  Result<void> wait_durable(uint64_t sequence) TS_EXCLUDES(mutex_);
+  // Runs `work` on the thread, between two batches, when every step appended before this call is durable, and
+  // waits for it. One caller at a time. An error of the work counts as a failed write.
+  Result<void> between_batches(const Work& work) TS_EXCLUDES(mutex_);
 
   // Not from the callbacks: it waits for the thread.
   void stop() TS_EXCLUDES(mutex_);
@@ -60,10 +60,17 @@ class GroupCommit {
   enum class State { idle, running, stopping, stopped, failed };
 
   void run();
+  // What the thread has to do next: a batch, then perhaps a piece of work.
+  struct Turn {
+    FrameBuilder batch;
+    uint64_t sequence = 0;
+    Time time{};
+    const Work* work = nullptr;
+  };
   // Waits for something to do. False: there is nothing more, end the thread.
-  bool take_batch(FrameBuilder& writing, uint64_t& sequence, Time& time) TS_EXCLUDES(mutex_);
-  Result<void> do_work() TS_EXCLUDES(mutex_);
-  void publish(uint64_t sequence) TS_EXCLUDES(mutex_);
+  bool take_turn(Turn& turn) TS_EXCLUDES(mutex_);
+  Result<void> do_turn(Turn& turn) TS_EXCLUDES(mutex_);
+  void publish(uint64_t sequence);
   void give_up(const Error& error) TS_EXCLUDES(mutex_);
   void wait(std::condition_variable& condition) TS_REQUIRES(mutex_);
 
@@ -74,7 +81,7 @@ class GroupCommit {
 
   Mutex mutex_;
   std::condition_variable for_thread_;   // there is something to do
-  std::condition_variable for_waiters_;  // durable, the work or the state has changed
+  std::condition_variable for_waiters_;  // the work is done, or never will be
   State state_ TS_GUARDED_BY(mutex_) = State::idle;
   FrameBuilder pending_ TS_GUARDED_BY(mutex_);
   uint64_t latest_ TS_GUARDED_BY(mutex_) = 0;    // the last step appended,
@@ -82,7 +89,7 @@ class GroupCommit {
   uint64_t taken_ TS_GUARDED_BY(mutex_) = 0;     // and the last one that the thread has taken to write
   Time latest_time_ TS_GUARDED_BY(mutex_){};
   bool thread_waits_ TS_GUARDED_BY(mutex_) = false;
-  const std::function<Result<void>()>* work_ TS_GUARDED_BY(mutex_) = nullptr;
+  const Work* work_ TS_GUARDED_BY(mutex_) = nullptr;
 
   std::atomic<uint64_t> durable_{0};
   std::atomic<bool> overloaded_{false};

@@ -34,6 +34,11 @@ class HeldStore final : public BatchStore {
 const Record kRecord = World::set("r", 1);
 const std::vector<Record> kOne = {kRecord}, kThree = {kRecord, kRecord, kRecord};
 
+// Everything appended before is durable, or never will be.
+bool flush(GroupCommit& commit) {
+  return commit.between_batches([]() -> Result<void> { return {}; }).has_value();
+}
+
 TEST(GroupCommit, EverythingPendingBecomesOneBatch) {
   HeldStore store;
   std::vector<uint64_t> told;
@@ -66,9 +71,9 @@ TEST(GroupCommit, S32_AfterAFailureNothingBecomesDurableAndNothingIsTriedAgain) 
   store.entered.wait();
   commit.append(kOne, at(2));
   store.let_go.count_down();
-  EXPECT_FALSE(commit.wait_durable(2));
+  EXPECT_FALSE(flush(commit));
   EXPECT_EQ(commit.append(kOne, at(3)), 3u);
-  EXPECT_FALSE(commit.between_batches([]() -> Result<void> { return {}; }));
+  EXPECT_FALSE(flush(commit));
   commit.stop();
   EXPECT_EQ(failures, 1);
   EXPECT_EQ(commit.durable(), 0u);
@@ -85,7 +90,7 @@ TEST(GroupCommit, TooMuchPendingIsToldAndNeverBlocks) {
   for (int i = 0; i < 100; ++i) commit.append(kThree, at(2));
   EXPECT_TRUE(commit.overloaded());
   store.let_go.count_down();
-  ASSERT_TRUE(commit.wait_durable(101));
+  ASSERT_TRUE(flush(commit));
   EXPECT_FALSE(commit.overloaded());
 }
 
@@ -94,10 +99,29 @@ TEST(GroupCommit, AStepWithoutRecordsWaitsForThoseBeforeItAndWritesNothing) {
   store.let_go.count_down();
   GroupCommit commit(store, 1000);
   commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
-  ASSERT_TRUE(commit.wait_durable(commit.append(kOne, at(1))));
-  ASSERT_TRUE(commit.wait_durable(commit.append({}, at(2))));
+  commit.append(kOne, at(1));
+  ASSERT_TRUE(flush(commit));
+  commit.append({}, at(2));
+  ASSERT_TRUE(flush(commit));
   EXPECT_EQ(commit.durable(), 2u);
   EXPECT_EQ(store.sizes.size(), 1u);
+}
+
+TEST(GroupCommit, WorkWaitsForStepsThatWerePendingWhenItCame) {
+  HeldStore store;
+  GroupCommit commit(store, 1 << 20);
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  commit.append(kOne, at(1));
+  store.entered.wait();
+  commit.append(kOne, at(2));  // pending behind the batch that is being written
+  std::thread releases([&] { store.let_go.count_down(); });
+  uint64_t durable_at_work = 0;
+  ASSERT_TRUE(commit.between_batches([&]() -> Result<void> {
+    durable_at_work = commit.durable();
+    return {};
+  }));
+  releases.join();
+  EXPECT_EQ(durable_at_work, 2u);
 }
 
 TEST(GroupCommit, ABatchIsNeverStampedEarlierThanTheOneBefore) {
@@ -105,7 +129,10 @@ TEST(GroupCommit, ABatchIsNeverStampedEarlierThanTheOneBefore) {
   store.let_go.count_down();
   GroupCommit commit(store, 1000);
   commit.start(at(50), [](uint64_t) {}, [](const Error&) { FAIL(); });
-  for (const int64_t now : {40, 70, 60}) ASSERT_TRUE(commit.wait_durable(commit.append(kOne, at(now))));
+  for (const int64_t now : {40, 70, 60}) {
+    commit.append(kOne, at(now));
+    ASSERT_TRUE(flush(commit));
+  }
   EXPECT_EQ(store.times, (std::vector<Time>{at(50), at(70), at(70)}));
 }
 
@@ -119,7 +146,7 @@ TEST(GroupCommit, WhatIsAppendedBeforeTheStartIsWrittenAndAfterTheStopIsNot) {
   commit.stop();
   EXPECT_EQ(commit.append(kOne, at(3)), 3u);
   EXPECT_EQ(commit.durable(), 2u);
-  EXPECT_FALSE(commit.wait_durable(3));
+  EXPECT_FALSE(flush(commit));
 }
 
 }  // namespace

@@ -38,6 +38,7 @@ struct Recovered {
 // Invariant: durable() only grows, and never past a failed write; nothing failed is tried again (S32).
 class Journal {
  public:
+  using Recovered = turnstile::Recovered;
   using Load = std::function<void(const Record&)>;
   using Write = std::function<void(const Record&)>;
   using Dump = std::function<void(const Write& write)>;

@@ -10,11 +10,15 @@
 #include <string>
 #include <vector>
 
+#include "base/log.h"
 #include "journal/batch.h"
 #include "journal/file_journal.h"
 #include "journal/simulated_disk.h"
 
 namespace turnstile::testing {
+
+// Thousands of crashes leave thousands of warnings.
+inline const bool kQuiet = (set_log(LogLevel::off, LogFormat::text), true);
 
 inline Time at(int64_t microseconds) { return Time(Duration(microseconds)); }
 

@@ -89,7 +89,7 @@ TEST(RecordCodec, NumbersOfEveryLengthComeBack) {
       Record record = full_record(RecordKind::hold_set), back;
       record.number = number;
       record.attempt = uint32_t(number);
-      record.lease = Duration(-int64_t(number));
+      record.lease = Duration(int64_t(~number));
       record.progress = {number, ~number};
       const std::string bytes = encoded(record);
       std::string_view rest = bytes;

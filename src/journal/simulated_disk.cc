@@ -136,7 +136,14 @@ void SimulatedDisk::crash(uint64_t seed) {
   std::mt19937_64 random(seed);
   // Besides fair coins, the two extremes: nothing that was not synced is there, or all of it.
   const unsigned odds = unsigned(random() % 5);
-  const auto reached_disk = [&] { return odds == 0 ? false : odds == 4 ? true : random() % 4 < odds; };
+  lose([&] { return odds == 0 ? false : odds == 4 ? true : random() % 4 < odds; });
+}
+
+void SimulatedDisk::crash_losing_all_unsynced() {
+  lose([] { return false; });
+}
+
+void SimulatedDisk::lose(const std::function<bool()>& reached_disk) {
   Locked lock(mutex_);
   for (const Rename& change : unsynced_)
     if (reached_disk()) apply(synced_, change);

@@ -30,6 +30,7 @@ class SimulatedDisk {
   void set_fault(Fault fault);
   uint64_t calls() const;
   void crash(uint64_t seed);
+  void crash_losing_all_unsynced();
 
   std::vector<std::string> names() const;
   std::string content(const std::string& name) const;
@@ -56,6 +57,7 @@ class SimulatedDisk {
   };
   using Names = std::map<std::string, std::shared_ptr<Node>>;
 
+  void lose(const std::function<bool()>& reached_disk);
   static void apply(std::string& content, const Change& change);
   static void apply(Names& names, const Rename& change);
   // Counts the call; an error if it is to fail.

@@ -58,6 +58,7 @@ Result<void> App::start() {
   };
   server_ = std::make_unique<http::Server>(std::move(http));
   if (Result<void> started = server_->start(); !started) return started;
+  serving_.store(true, std::memory_order_release);
   housekeeper_ = std::make_unique<Housekeeper>(*this);
   return {};
 }
@@ -141,16 +142,28 @@ void App::distribute(Effects& effects, LoopHandler* from) {
   }
 }
 
-// On the journal's thread. Each loop is woken once, however many batches come before it looks.
+// A loop is woken only when one of its answers waits, and once, however many batches come before it looks. It has
+// said what it waits for before it looked at durable() for the last time, so one of the two sees the other.
+bool App::await_durable(unsigned loop, uint64_t sequence) {
+  if (sequence <= journal_->durable()) return true;
+  std::atomic<uint64_t>& awaited = loops_[loop]->awaited;
+  awaited.store(std::max(awaited.load(), sequence));
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  return sequence <= journal_->durable();
+}
+
+// On the journal's thread.
 void App::on_durable(uint64_t sequence) {
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   for (auto& per_loop : loops_) {
     PerLoop& target = *per_loop;
-    if (target.loop == nullptr) continue;  // still recovering
-    target.durable.store(sequence);
-    if (target.durable_posted.exchange(true)) continue;
-    target.loop->post([&target] {
-      target.durable_posted = false;
-      target.handler->release(target.durable.load());
+    uint64_t awaited = target.awaited.load();
+    if (awaited == 0 || !serving_.load(std::memory_order_acquire)) continue;
+    if (awaited <= sequence) target.awaited.compare_exchange_strong(awaited, 0);
+    if (target.release_posted.exchange(true)) continue;
+    target.loop->post([this, &target] {
+      target.release_posted = false;
+      target.handler->release(journal_->durable());
     });
   }
   pipeline_->durable(sequence);

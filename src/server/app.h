@@ -49,6 +49,9 @@ class App {
   // `from`: the loop that runs this, whose own wakes need no letter box; nullptr: another thread.
   void distribute(Effects& effects, LoopHandler* from);
 
+  // The loop has an answer behind this sequence. True: it is durable already.
+  bool await_durable(unsigned loop, uint64_t sequence);
+
   // One more stream, if there may be one.
   bool open_stream();
   void close_stream() { --streams_; }
@@ -68,13 +71,14 @@ class App {
     http::Loop* loop = nullptr;
     LoopHandler* handler = nullptr;
     Mailbox mailbox;
-    std::atomic<uint64_t> durable{0};
-    std::atomic<bool> durable_posted{false};
+    std::atomic<uint64_t> awaited{0};  // its answers wait for this much to be durable
+    std::atomic<bool> release_posted{false};
   };
 
   const Settings settings_;
   Metrics metrics_;
   std::atomic<bool> stopping_{false};
+  std::atomic<bool> serving_{false};  // loops_ are there for other threads to use
   std::atomic<size_t> streams_{0};
   std::unique_ptr<Journal> journal_;
   std::unique_ptr<CommitPipeline> pipeline_;

@@ -73,6 +73,7 @@ http::Outcome LoopHandler::start_stream(const Request& request, Responder& respo
   ConnectionState& connection = connections_[uint64_t(request.connection)];
   connection.streams = true;
   connection.next_comment = app_.now() + kCommentEvery;
+  await(effects_.sequence);
   responder.start_stream("text/event-stream", first, effects_.sequence);
   app_.metrics().count_request(200);
   settle();

@@ -45,6 +45,7 @@ http::Outcome LoopHandler::respond(Responder& responder, unsigned status) {
   response.status = status;
   response.body = body_;
   response.release = effects_.sequence;
+  await(response.release);
   responder.respond(response);
   app_.metrics().count_request(status);
   settle();
@@ -90,6 +91,10 @@ void LoopHandler::settle() {
   app_.distribute(effects_, this);
 }
 
+void LoopHandler::await(uint64_t sequence) {
+  if (sequence > released_ && app_.await_durable(loop_.index(), sequence)) release(app_.journal().durable());
+}
+
 void LoopHandler::release(uint64_t sequence) {
   released_ = sequence;
   loop_.release(sequence);
@@ -128,6 +133,7 @@ void LoopHandler::deliver(const ReadyAnswer& answer) {
   response.body = answer.body;
   response.release = answer.release;
   if (answer.granted_at != Time{}) unwritten_.push_back({answer.release, 0, answer.granted_at});
+  await(answer.release);
   loop_.answer(answer.connection, response);
   app_.metrics().count_request(answer.status);
 }

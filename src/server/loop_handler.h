@@ -83,6 +83,8 @@ class LoopHandler : public http::Handler {
     return effects_;
   }
   void settle();  // passes on what the last call caused
+  // An answer is about to be given that may leave when so much is durable.
+  void await(uint64_t sequence);
   void erase_if_plain(http::ConnectionId connection);
   void log_decision(std::string_view call, const LaneName& lane, const Requester& who, unsigned status);
 

@@ -112,17 +112,29 @@ uint64_t RecordingSink::commit(const Effects& effects) {
   return ++sequence_;
 }
 
-Subject::Subject(const EngineSettings& settings)
-    : settings_(settings), engine_(std::make_unique<Engine>(settings, sink_, Token::none)) {}
+Subject::Subject(const EngineSettings& settings, uint64_t first_token)
+    : settings_(settings),
+      first_token_(Token(first_token)),
+      engine_(std::make_unique<Engine>(settings, sink_, first_token_)) {}
 
 Effects& Subject::effects() {
   effects_.clear();
   return effects_;
 }
 
+Step Subject::take_step() {
+  for (const Measure& measure : effects_.measures) {
+    gauges_.held += measure.kind == MeasureKind::granted ? 1 : measure.kind == MeasureKind::ended ? -1 : 0;
+    gauges_.waiting += measure.kind == MeasureKind::queued       ? 1
+                       : measure.kind == MeasureKind::left_queue ? -1
+                                                                 : 0;
+  }
+  return plain(effects_);
+}
+
 std::vector<Step> Subject::expire(Time now, size_t limit) {
   std::vector<Step> steps;
-  const auto add_step = [&](Effects& effects) { steps.push_back(plain(effects)); };
+  const auto add_step = [&](Effects&) { steps.push_back(take_step()); };
   while (engine_->expire(now, effects(), limit, add_step) > 0) {
   }
   return steps;
@@ -138,11 +150,13 @@ std::vector<Step> Subject::reload(ReloadChoice choice, size_t late, Time now) {
     }
     sink_.records = std::move(snapshot);
   }
-  engine_ = std::make_unique<Engine>(settings_, sink_, Token::none);
+  engine_ = std::make_unique<Engine>(settings_, sink_, first_token_);
   const std::deque<StoredRecord> records = sink_.records;
   for (const StoredRecord& record : records) engine_->load(record.view());
   std::vector<Step> steps;
-  engine_->finish_load(now, effects(), [&](Effects& effects) { steps.push_back(plain(effects)); });
+  const auto add_step = [&](Effects&) { steps.push_back(take_step()); };
+  const Engine::Loaded loaded = engine_->finish_load(now, effects(), add_step);
+  gauges_ = {int64_t(loaded.holds), int64_t(loaded.waiters)};
   return steps;
 }
 

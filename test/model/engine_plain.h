@@ -44,15 +44,26 @@ class RecordingSink final : public CommitSink {
   uint64_t sequence_ = 0;
 };
 
+// What the measures add up to: the gauges that the server makes of them.
+struct Gauges {
+  int64_t held = 0;
+  int64_t waiting = 0;
+  friend bool operator==(const Gauges&, const Gauges&) = default;
+};
+
 // Not its job: comparing. Tokens are the engine's own.
 class Subject {
  public:
-  explicit Subject(const EngineSettings& settings);
+  Subject(const EngineSettings& settings, uint64_t first_token);
 
   Engine& engine() { return *engine_; }
   // Cleared for the next call.
   Effects& effects();
   const RecordingSink& sink() const { return sink_; }
+
+  // After a call: its step, whose measures are counted.
+  Step take_step();
+  const Gauges& gauges() const { return gauges_; }
 
   // In the order in which they happened. `limit` is passed on, to see that the rest is not forgotten.
   std::vector<Step> expire(Time now, size_t limit);
@@ -61,9 +72,11 @@ class Subject {
 
  private:
   EngineSettings settings_;
+  Token first_token_;
   RecordingSink sink_;
   std::unique_ptr<Engine> engine_;
   Effects effects_;
+  Gauges gauges_;
 };
 
 }  // namespace turnstile::model

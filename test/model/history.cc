@@ -18,6 +18,8 @@ namespace {
 constexpr Token kUnknownToken = Token(uint64_t(1) << 50);
 constexpr Time kStart = Time(std::chrono::hours(24 * 365 * 50));
 
+int64_t since_start(Time time) { return (time - kStart).count(); }
+
 struct Mismatch {
   std::string what;
 };
@@ -28,7 +30,8 @@ class Runner {
   Runner(const RandomHistory& history, bool with_trace, bool echo)
       : history_(history),
         model_(history.settings),
-        subject_(history.settings),
+        subject_(history.settings, history.first_token),
+        invariants_(history.first_token),
         with_trace_(with_trace),
         echo_(echo) {}
 
@@ -50,7 +53,7 @@ class Runner {
   void one(const RandomCommand& command, size_t index) {
     if (command.call == Call::pass_time) now_ = time_of(command);
     if (command.call == Call::reload) now_ += command.amount;
-    say(fmt::format("{} @{} {}", index, (now_ - kStart).count(), show(command)));
+    say(fmt::format("{} @{} {}", index, since_start(now_), show(command)));
     if (command.call == Call::reload) return reload(command);
     if (command.expire_first && model_.next_deadline() <= now_) expire(1 + index % 3);
     if (command.call == Call::pass_time) return;
@@ -238,7 +241,7 @@ class Runner {
     const size_t committed = subject_.sink().events;
     Effects& effects = subject_.effects();
     auto real = on_engine(effects);
-    Step step = plain(effects);
+    Step step = subject_.take_step();
     if (subject_.sink().events - committed != step.events.size())
       throw Mismatch{"events told are not those committed"};
     say("  -> " + show(real));
@@ -296,7 +299,14 @@ class Runner {
   void compare_everything() {
     for (const std::string& resource : all_resources()) compare_resource(resource);
     if (engine().next_deadline() > model_.next_deadline())
-      throw Mismatch{"the engine would sleep past a deadline"};
+      throw Mismatch{fmt::format("the engine would sleep until {}, past the deadline at {}",
+                                 since_start(engine().next_deadline()), since_start(model_.next_deadline()))};
+    Gauges gauges;
+    for (const PlainStatus& lane : model_.list(now_)) {
+      gauges.held += lane.holder ? 1 : 0;
+      gauges.waiting += lane.queue_length;
+    }
+    if (gauges != subject_.gauges()) throw Mismatch{"the measures do not add up to what is held and waits"};
     const size_t needed = model_.resource_count(now_);
     if (engine().resource_count() < needed) throw Mismatch{"the engine has forgotten a resource"};
     if (model_.next_deadline() > now_ && engine().resource_count() > needed + model_.resources_with_bonds())

@@ -18,6 +18,8 @@ namespace turnstile::model {
 // sentence.
 class Invariants {
  public:
+  explicit Invariants(uint64_t first_token) : last_token_(first_token) {}
+
   // Who asked with which scope; it counts if it is new.
   void asked(const Lane& lane, const Who& who, Scope scope, uint64_t poll, const PlainLock& answer);
   void poll_gone(uint64_t poll) { polls_.erase(poll); }
@@ -54,7 +56,7 @@ class Invariants {
   std::map<Lane, Scope> new_scope_;  // of a request that may be granted in the step that is about to be told
   std::map<Lane, uint64_t> granted_ticket_;  // the latest waiter granted since the last after()
   std::map<uint64_t, Poll> polls_;
-  uint64_t last_token_ = 0;
+  uint64_t last_token_;
   uint64_t last_ticket_ = 0;
 };
 

@@ -5,35 +5,35 @@
 
 namespace turnstile::model {
 
-// S27: a kept completion and an unclaimed grant are told first. Naming the holder of that grant claims it.
+// S27: how it ended (the lane's completion, else how the named requester's wait did) and a grant that nobody
+// has claimed are told first. Naming the holder of that grant claims it.
 std::vector<PlainEvent> Model::subscribe(const SubscribeCommand& command, Time now) {
   Place at = place(command.lane);
+  const Who who = who_of(command.who);
   std::vector<PlainEvent> told;
+  const auto ended = at.lane.ended.find(who);
   if (const auto& kept = at.lane.completion; kept && kept->until > now) {
-    const EventKind kind = kept->what.success ? EventKind::completed : EventKind::failed;
-    told.push_back({kind,
+    const auto& [node, success, permanent, error, when] = kept->what;
+    told.push_back({success ? EventKind::completed : EventKind::failed,
                     at.name,
-                    {kept->what.node, ""},
-                    kept->what.at,
+                    {node, ""},
+                    when,
                     0,
                     0,
-                    kept->what.permanent,
-                    kept->what.error,
+                    permanent,
+                    error,
                     ""});
+  } else if (ended != at.lane.ended.end() && ended->second.until > now) {
+    const auto& [how, error, until] = ended->second;
+    const EventKind kinds[] = {EventKind::completed, EventKind::refused, EventKind::failed};
+    told.push_back({kinds[size_t(how)], at.name, who, now, 0, 0, how == Ending::failed,
+                    how == Ending::refused ? kAnySentence : error, ""});
   }
   if (const auto& hold = at.lane.hold; hold && hold->unclaimed)
     told.push_back(
         {EventKind::granted, at.name, hold->who, hold->since, hold->token, hold->attempt, false, "", ""});
 
-  if (command.who.node.empty() || command.bond == BondId::none) return told;
-  const Who who = who_of(command.who);
-  if (const auto ended = at.lane.ended.find(who);
-      told.empty() && ended != at.lane.ended.end() && ended->second.until > now) {
-    const EventKind kinds[] = {EventKind::completed, EventKind::refused, EventKind::failed};
-    const bool refused = ended->second.how == Ending::refused;
-    told.push_back({kinds[size_t(ended->second.how)], at.name, who, now, 0, 0,
-                    ended->second.how == Ending::failed, refused ? kAnySentence : ended->second.error, ""});
-  }
+  if (who.node.empty() || command.bond == BondId::none) return told;
   at.lane.bonds.insert({who, uint64_t(command.bond), false});
   if (at.lane.hold && at.lane.hold->who == who) claim(at, now);
   if (Waiter* waiter = find_waiter(at.lane, who)) waiter->grace_until = kNever;

@@ -48,7 +48,8 @@ void choose_lock(Random& random, RandomCommand& command, size_t index) {
   if (random.chance(30)) command.scope = random.chance(50) ? Scope::resource : Scope::operation;
   if (random.chance(30)) command.lease = some_ms(random, {4, 15, 60});
   if (random.chance(35)) command.monitor = random.chance(75);
-  command.bond = 1 + random.below(4);  // the connection, which serves many requests; the server always has one
+  command.bond =
+      1 + random.below(4);  // the connection, which serves many requests; the server always has one
   if (random.chance(35)) command.poll = index + 1;
   command.dereference = random.chance(25);
   if (random.chance(20)) command.error = random.chance(50) ? "first" : "second";
@@ -192,6 +193,8 @@ RandomHistory make_history(uint64_t seed, size_t length) {
     history.commands.push_back(make_command(random, index, history.commands, operations, resources));
   if (random.chance(10))
     for (RandomCommand& command : history.commands) command.expire_first = random.chance(40);
+  // Now and then so that the history passes the end of a block of tokens.
+  if (random.chance(20)) history.first_token = (uint64_t(1) << 16) - random.below(5);
   return history;
 }
 

@@ -82,6 +82,7 @@ struct RandomCommand {
 struct RandomHistory {
   uint64_t seed = 0;
   EngineSettings settings;
+  uint64_t first_token = 0;  // the server's tokens begin above it
   std::vector<RandomCommand> commands;
 };
 

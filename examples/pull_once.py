@@ -1,0 +1,48 @@
+#!/usr/bin/env python3
+"""Fetch a layer once in the whole cluster: one node pulls, the others wait and skip, or take over when it fails.
+
+    examples/pull_once.py NODE DIGEST [http://127.0.0.1:8086]
+"""
+import json
+import sys
+import time
+import urllib.error
+import urllib.request
+
+
+def call(server, path, **fields):
+    request = urllib.request.Request(server + path, json.dumps(fields).encode(), method="POST")
+    try:
+        with urllib.request.urlopen(request, timeout=70) as answer:
+            return json.load(answer)
+    except urllib.error.HTTPError as refusal:  # 403, 429, …: the body says why
+        return json.load(refusal)
+
+
+def pull_once(server, node, digest, pull):
+    lane = {"type": "pull", "resource_id": digest, "node_id": node}
+    while True:
+        answer = call(server, "/lock", **lane, wait_ms=60_000, lease_ms=10_000)
+        if answer.get("acquired"):
+            break
+        if answer.get("state") != "queued":  # skipped: somebody has done it; else nobody can, or the server says no
+            return answer
+    hold = {**lane, "token": answer["token"]}
+    try:
+        for done in pull(attempt=answer["attempt"]):
+            if not call(server, "/renew", **hold, done=done, total=100).get("renewed"):
+                raise RuntimeError("the lock is lost: stop")
+    except Exception as failure:
+        return call(server, "/unlock", **hold, error=str(failure))
+    return call(server, "/unlock", **hold, success=True)
+
+
+def slow_download(attempt):
+    for percent in range(0, 101, 20):
+        time.sleep(0.3)
+        yield percent
+
+
+if __name__ == "__main__":
+    address = sys.argv[3] if len(sys.argv) > 3 else "http://127.0.0.1:8086"
+    print(sys.argv[1], pull_once(address, sys.argv[1], sys.argv[2], slow_download))

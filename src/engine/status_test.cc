@@ -1,0 +1,190 @@
+// What can be seen: the status of a lane for anybody and for a requester, the list of lanes, and the walks over all
+// of them. The rules behind what is seen are tested elsewhere.
+#include "engine/test_engine.h"
+
+namespace turnstile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+using ::testing::SizeIs;
+
+TEST(Status, OfAnUnknownLaneIsIdle) {
+  TestEngine t;
+  const StatusAnswer answer = t.status("pull", "r", "n1");
+  EXPECT_EQ(answer.lane, lane_of("pull", "r"));
+  EXPECT_EQ(answer.state, LaneState::idle);
+  EXPECT_FALSE(answer.holder);
+  EXPECT_FALSE(answer.acquired);
+  EXPECT_FALSE(answer.completed);
+}
+
+TEST(Status, ShowsHolderQueueAndReferences) {
+  TestEngine t;
+  t.add_reference("r", "n9");
+  const Token token = t.lock(Ask("update", "r", "n1").request("a").info("why")).token;
+  const Time since = t.now;
+  t.pass(5);
+  t.lock(Ask("update", "r", "n2").request("b").info("me too"));
+  const StatusAnswer answer = t.status("update", "r");
+  EXPECT_EQ(answer.state, LaneState::held);
+  ASSERT_TRUE(answer.holder);
+  EXPECT_EQ(name_of(answer.holder->who), "n1/a");
+  EXPECT_EQ(answer.holder->token, token);
+  EXPECT_EQ(answer.holder->since, since);
+  EXPECT_EQ(answer.holder->info, "why");
+  ASSERT_THAT(answer.queue, SizeIs(1));
+  EXPECT_EQ(name_of(answer.queue[0].who), "n2/b");
+  EXPECT_EQ(answer.queue[0].position, 1u);
+  EXPECT_EQ(answer.queue[0].since, since + ms(5));
+  EXPECT_EQ(answer.queue[0].info, "me too");
+  EXPECT_EQ(answer.queue_length, 1u);
+  EXPECT_THAT(answer.references, ElementsAre("n9"));
+}
+
+TEST(Status, IsHeldElseWaitingElseCompletedElseIdle) {
+  TestEngine t;
+  t.lock("pull", "r", "n1");
+  EXPECT_EQ(t.status("pull", "r").state, LaneState::held);
+  t.succeed("pull", "r", "n1");
+  EXPECT_EQ(t.status("pull", "r").state, LaneState::completed);
+  t.lock(Ask("update", "r", "n2").whole_resource());
+  t.lock("pull", "r", "n3");
+  EXPECT_EQ(t.status("pull", "r").state, LaneState::waiting) << "although a completion is kept";
+  EXPECT_EQ(t.status("delete", "r").state, LaneState::idle);
+}
+
+TEST(Status, TellsARequesterWhetherItHoldsOrWhereItWaits) {
+  TestEngine t;
+  const Token token = t.lock("pull", "r", "n1").token;
+  t.lock("pull", "r", "n2");
+  t.lock("pull", "r", "n3");
+  EXPECT_TRUE(t.status("pull", "r", "n1").acquired);
+  EXPECT_EQ(t.status("pull", "r", "n1").token, token);
+  EXPECT_EQ(t.status("pull", "r", "n3").position, 2u);
+  EXPECT_FALSE(t.status("pull", "r", "n3").acquired);
+  EXPECT_EQ(t.status("pull", "r", "n3").token, Token::none);
+  EXPECT_EQ(t.status("pull", "r", "n4").position, 0u);
+}
+
+TEST(Status, WithoutARequesterCompletedSpeaksOfTheLane) {
+  TestEngine t;
+  t.lock("pull", "r", "n1");
+  t.fail_permanently("pull", "r", "n1", "404");
+  const StatusAnswer answer = t.status("pull", "r");
+  EXPECT_TRUE(answer.completed);
+  EXPECT_FALSE(answer.success);
+  EXPECT_EQ(answer.error, "404");
+  EXPECT_FALSE(t.status("pull", "r", "stranger").completed);
+}
+
+TEST(Status, OfALongQueueOnlyTheFrontIsListed) {
+  TestEngine t;
+  t.lock("pull", "r", "n0");
+  for (size_t i = 1; i <= kMostListed + 5; ++i) t.lock("pull", "r", fmt::format("n{}", i));
+  const StatusAnswer answer = t.status("pull", "r", fmt::format("n{}", kMostListed + 5));
+  EXPECT_THAT(answer.queue, SizeIs(kMostListed));
+  EXPECT_EQ(answer.queue_length, kMostListed + 5);
+  EXPECT_EQ(answer.position, kMostListed + 5);
+  EXPECT_THAT(answer.waiters, SizeIs(kMostListed));
+  EXPECT_EQ(answer.waiters.back(), fmt::format("n{}", kMostListed));
+}
+
+std::vector<std::string> names_of(const std::vector<StatusAnswer>& page) {
+  std::vector<std::string> names;
+  for (const StatusAnswer& each : page)
+    names.push_back(std::string(each.lane.resource.text) + "/" + std::string(each.lane.operation.text));
+  return names;
+}
+
+struct Listed : ::testing::Test {
+  Listed() {
+    for (const char* resource : {"b", "a1", "a2"}) t.lock("pull", resource, "n1");
+    t.lock("job", "a1", "n1");
+    t.succeed("pull", "a2", "n1");
+    t.lock(Ask("update", "c", "n1").whole_resource());
+    t.lock("pull", "c", "n2");
+    t.add_reference("only-referenced", "n1");
+  }
+  ListCommand command;
+  TestEngine t;
+};
+
+TEST_F(Listed, IsInTheOrderOfResourceAndOperationWithoutIdleLanes) {
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("a1/job", "a1/pull", "a2/pull", "b/pull", "c/pull", "c/update"));
+}
+
+TEST_F(Listed, PagesGoOnAfterTheCursorEvenWithinAResource) {
+  std::vector<std::string> all;
+  command.limit = 1;
+  for (int pages = 0; pages < 20; ++pages) {
+    const auto page = t.list(command);
+    if (page.empty()) break;
+    all.push_back(names_of(page)[0]);
+    command.after = page[0].lane;
+  }
+  EXPECT_THAT(all, ElementsAre("a1/job", "a1/pull", "a2/pull", "b/pull", "c/pull", "c/update"));
+}
+
+TEST_F(Listed, CanBeFilteredByPrefixOperationAndState) {
+  command.prefix = "a";
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("a1/job", "a1/pull", "a2/pull"));
+  command.operation = OperationName("pull");
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("a1/pull", "a2/pull"));
+  command.state = LaneState::completed;
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("a2/pull"));
+  command.prefix = {};
+  command.state = LaneState::waiting;
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("c/pull"));
+  command.prefix = "nothing";
+  EXPECT_THAT(t.list(command), IsEmpty());
+}
+
+TEST_F(Listed, LeavesNothingBehind) {
+  const size_t count = t.engine.resource_count();
+  command.limit = 2;
+  t.list(command);
+  EXPECT_EQ(t.engine.resource_count(), count);
+  t.pass(10'000'000);
+  t.release_node("n1");
+  t.release_node("n2");
+  EXPECT_EQ(t.engine.resource_count(), 0u) << "every resource that was looked at can still be forgotten";
+}
+
+TEST_F(Listed, EveryLaneIsVisitedForTheGauges) {
+  size_t held = 0, waiting = 0, own = 0;
+  t.engine.for_each_lane([&](std::string_view operation, bool is_held, size_t waiters) {
+    held += is_held;
+    waiting += waiters;
+    own += operation.empty();
+  });
+  EXPECT_EQ(held, 4u);
+  EXPECT_EQ(waiting, 1u);
+  EXPECT_EQ(own, 1u) << "names that are not configured are counted together";
+}
+
+TEST(Measures, TellHowLongAWaitAndAHoldTook) {
+  TestEngine t;
+  Effects out;
+  const auto times = [&](MeasureKind kind) {
+    std::vector<Duration> found;
+    for (const Measure& measure : out.measures)
+      if (measure.kind == kind && measure.operation == "update") found.push_back(measure.time);
+    return found;
+  };
+  t.engine.lock(Ask("update", "r", "n1").command, t.now, out);
+  EXPECT_THAT(times(MeasureKind::granted), ElementsAre(ms(0)));
+  out.clear();
+  t.now += ms(10);
+  t.engine.lock(Ask("update", "r", "n2").command, t.now, out);
+  EXPECT_THAT(times(MeasureKind::queued), SizeIs(1));
+  out.clear();
+  t.now += ms(20);
+  t.engine.unlock({lane_of("update", "r"), requester("n1"), Token::none, true, {}, false}, t.now, out);
+  EXPECT_THAT(times(MeasureKind::ended), ElementsAre(ms(30)));
+  EXPECT_THAT(times(MeasureKind::granted), ElementsAre(ms(20)));
+  EXPECT_THAT(times(MeasureKind::left_queue), SizeIs(1));
+}
+
+}  // namespace
+}  // namespace turnstile

@@ -1,0 +1,112 @@
+#include "server/settings.h"
+
+#include <gtest/gtest.h>
+
+#include <fstream>
+
+namespace turnstile {
+namespace {
+
+using Variables = std::map<std::string, std::string>;
+
+Result<CommandLine> read(std::vector<const char*> arguments, const Variables& variables = {}) {
+  arguments.insert(arguments.begin(), "turnstiled");
+  return read_command_line(int(arguments.size()), arguments.data(),
+                           [&](const std::string& name) -> std::optional<std::string> {
+                             const auto found = variables.find(name);
+                             if (found == variables.end()) return std::nullopt;
+                             return found->second;
+                           });
+}
+
+Settings run(std::vector<const char*> arguments, const Variables& variables = {}) {
+  Result<CommandLine> line = read(std::move(arguments), variables);
+  EXPECT_TRUE(line.has_value()) << (line ? "" : line.error().message);
+  return line && line->run ? *line->run : Settings();
+}
+
+std::string error_of(std::vector<const char*> arguments, const Variables& variables = {}) {
+  const Result<CommandLine> line = read(std::move(arguments), variables);
+  return line ? "" : line.error().message;
+}
+
+std::string write_file(const std::string& text) {
+  const std::string path = testing::TempDir() + "turnstile_settings_test.toml";
+  std::ofstream(path) << text;
+  return path;
+}
+
+TEST(Settings, AreTheDocumentedDefaultsWithoutAnything) {
+  const Settings settings = run({});
+  EXPECT_EQ(settings.listen, std::vector<std::string>{"127.0.0.1:8086"});
+  EXPECT_EQ(settings.store, "file:./turnstile-data");
+  EXPECT_EQ(settings.engine.operations.size(), 3u);
+  EXPECT_EQ(settings.engine.retain_completed, std::chrono::minutes(5));
+}
+
+TEST(Settings, FlagsComeBeforeEnvironmentBeforeFile) {
+  const std::string file = write_file("claim-timeout = \"1s\"\nbond_grace = \"1s\"\nmax-hold = \"1s\"\n");
+  const Settings settings = run({"--config", file.c_str(), "--claim-timeout", "3s"},
+                                {{"TURNSTILE_CLAIM_TIMEOUT", "2s"}, {"TURNSTILE_BOND_GRACE", "2s"}});
+  EXPECT_EQ(settings.engine.claim_timeout, std::chrono::seconds(3));
+  EXPECT_EQ(settings.engine.bond_grace, std::chrono::seconds(2));
+  EXPECT_EQ(settings.engine.max_hold, std::chrono::seconds(1));
+}
+
+TEST(Settings, TheSeedsEnvironmentWorks) {
+  const Settings settings =
+      run({}, {{"PORT", "9000"}, {"ALLOW_MULTI_NODE_DOWNLOAD", "false"}, {"UPDATE_REQUIRES_NO_REF", "true"}});
+  EXPECT_EQ(settings.listen, std::vector<std::string>{"127.0.0.1:9000"});
+  EXPECT_FALSE(settings.engine.allow_multi_node_download);
+  EXPECT_EQ(settings.engine.operations[1].guard, Guard::refuse);
+}
+
+TEST(Settings, ListenMayBeRepeatedEverywhere) {
+  const std::vector<std::string> two{"127.0.0.1:1", "unix:/tmp/x"};
+  EXPECT_EQ(run({"--listen", "127.0.0.1:1", "--listen", "unix:/tmp/x"}).listen, two);
+  EXPECT_EQ(run({}, {{"TURNSTILE_LISTEN", "127.0.0.1:1;unix:/tmp/x"}}).listen, two);
+  const std::string file = write_file("listen = [\"127.0.0.1:1\", \"unix:/tmp/x\"]\n");
+  EXPECT_EQ(run({"--config", file.c_str()}).listen, two);
+}
+
+TEST(Settings, AnOperationReplacesItsRowAndLeavesTheOthers) {
+  const Settings settings = run({"--operation", "update:on_success=share,voids=true", "--operation", "build:guard=skip"});
+  ASSERT_EQ(settings.engine.operations.size(), 4u);
+  EXPECT_EQ(settings.engine.operations[2].name, "update");
+  EXPECT_EQ(settings.engine.operations[2].on_success, OnSuccess::share);
+  EXPECT_EQ(settings.engine.operations[3].guard, Guard::skip);
+}
+
+TEST(Settings, WrongOnesAreOneClearLine) {
+  EXPECT_NE(error_of({"--store", "nowhere"}).find("--store: 'nowhere' is no store"), std::string::npos);
+  EXPECT_NE(error_of({"--claim-timeout", "5"}).find("'5' is not a duration"), std::string::npos);
+  EXPECT_NE(error_of({"--no-such-flag"}).find("--help"), std::string::npos);
+  EXPECT_NE(error_of({"--threads", "-1"}).find("whole number"), std::string::npos);
+  EXPECT_NE(error_of({"--listen", "0.0.0.0:80"}).find("--insecure"), std::string::npos);
+  EXPECT_NE(error_of({"--operation", "x:on_success=maybe"}).find("is no rule"), std::string::npos);
+  EXPECT_NE(error_of({"--config", "/does/not/exist"}).find("/does/not/exist"), std::string::npos);
+  const std::string file = write_file("clame-timeout = \"1s\"\n");
+  EXPECT_NE(error_of({"--config", file.c_str()}).find("no setting 'clame-timeout'"), std::string::npos);
+  for (const std::string& error : {error_of({"--store", "x"}), error_of({"--nope"}), error_of({"--config", "/x"})})
+    EXPECT_EQ(error.find('\n'), std::string::npos) << error;
+}
+
+TEST(Settings, OffTheLoopbackNeedsInsecure) {
+  EXPECT_EQ(run({"--insecure", "--listen", "0.0.0.0:80"}).listen, std::vector<std::string>{"0.0.0.0:80"});
+  EXPECT_EQ(run({"--listen", "[::1]:80"}).listen, std::vector<std::string>{"[::1]:80"});
+}
+
+TEST(Settings, HelpNamesEverySetting) {
+  const Result<CommandLine> help = read({"--help"});
+  ASSERT_TRUE(help && !help->run);
+  for (const SettingRow& row : setting_rows()) EXPECT_NE(help->print.find("--" + row.name), std::string::npos);
+}
+
+TEST(Durations, AreReadAndShownTheSameWay) {
+  for (const char* text : {"0", "500ms", "10s", "5m", "1h", "90s"})
+    EXPECT_EQ(show_duration(*parse_duration(text)), text);
+  for (const char* text : {"", "5", "-1s", "1d", "s", "1e99h", "nan"}) EXPECT_FALSE(parse_duration(text)) << text;
+}
+
+}  // namespace
+}  // namespace turnstile

@@ -1,0 +1,50 @@
+"""./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then abuse at full size. Exit code 0: all well.
+
+The same tests as in CI, with other numbers: 10,000 slow connections, 5,000 streams and 1,000 that nobody reads, a million
+keys. Each round of kills has a seed of its own, which is printed, so that a failure can be repeated:
+TURNSTILE_KILLS=50 TURNSTILE_SEED=... python3 test/process/kill_test.py
+"""
+import os
+import random
+import subprocess
+import sys
+import time
+
+import harness
+
+KILLS_A_ROUND = 50
+FULL_SIZE = 20  # times what CI does
+SOCKETS_A_SIZE = 520  # that the largest test of abuse opens, for each of these
+
+
+def run(file, **environment):
+    started = time.monotonic()
+    shown = " ".join(f"{name}={value}" for name, value in environment.items())
+    print(f"== {shown} {file}", flush=True)
+    code = subprocess.call([sys.executable, os.path.join(harness.HERE, file)], env={**os.environ, **environment})
+    print(f"== {file}: {'good' if code == 0 else 'FAILED'} after {time.monotonic() - started:.0f} s", flush=True)
+    return code == 0
+
+
+def main():
+    try:
+        minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
+    except ValueError:
+        sys.exit(f"usage: ./dev soak [MINUTES]; '{sys.argv[1]}' is no number")
+    harness.binary()
+    end = time.monotonic() + minutes * 60
+    good, rounds = True, 0
+    while good and (rounds == 0 or time.monotonic() < end):
+        rounds += 1
+        good = run("kill_test.py", TURNSTILE_KILLS=str(KILLS_A_ROUND), TURNSTILE_SEED=str(random.randrange(1_000_000)))
+        print(f"== {rounds * KILLS_A_ROUND} kills, {max(0, (end - time.monotonic()) / 60):.1f} minutes left", flush=True)
+    size = min(FULL_SIZE, harness.allow_many_files() // SOCKETS_A_SIZE)
+    if size < FULL_SIZE:
+        print(f"== only {size * 500} connections, because of ulimit -n", flush=True)
+    good = run("abuse_test.py", TURNSTILE_ABUSE=str(max(1, size))) and good
+    print("all well" if good else "something FAILED: see above")
+    sys.exit(0 if good else 1)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,144 @@
+// Holes of an earlier prototype that only several threads can show: X2, X10. Meant for ThreadSanitizer; each also
+// counts what must come out.
+#include <atomic>
+#include <thread>
+
+#include "engine/test_engine.h"
+
+namespace turnstile {
+namespace {
+
+constexpr int kAcquirers = 3;
+constexpr Time kNow{std::chrono::milliseconds(1)};
+
+EngineSettings forgetful() {
+  EngineSettings settings;
+  settings.retain_released = Duration(0);  // so that the resource itself comes and goes
+  return settings;
+}
+
+// One holder releases while the others ask. Nobody waits: a request that was queued is cancelled, so that the resource
+// is erased and made anew all the time, which is where the prototype lost its mutex.
+TEST(Regression, X2_OneReleaseAgainstManyAcquirersIsOneGrantAGeneration) {
+  RecordingSink sink;
+  Engine engine(forgetful(), sink, Token::none);
+  const LaneName lane = lane_of("job", "r");
+  std::atomic<int> inside{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kAcquirers; ++i) {
+    threads.emplace_back([&, node = fmt::format("n{}", i)] {
+      Effects out;
+      for (int round = 0; round < 2'000; ++round) {
+        out.clear();
+        const LockAnswer answer = engine.lock(Ask("job", "r", node).command, kNow, out);
+        const Token token = answer.token;
+        if (answer.state == LockState::queued) {
+          out.clear();
+          engine.cancel({lane, requester(node)}, kNow, out);
+          continue;
+        }
+        ASSERT_EQ(answer.state, LockState::acquired);
+        EXPECT_EQ(inside.fetch_add(1), 0) << "two hold at once";
+        std::this_thread::yield();
+        inside.fetch_sub(1);
+        out.clear();
+        const UnlockCommand done{lane, requester(node), token, true, {}, false};
+        EXPECT_EQ(engine.unlock(done, kNow, out).refusal, Refusal::none) << "a grant was lost";
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+
+  Token last{};
+  const Event* before = nullptr;
+  for (const Event& event : sink.log.events) {
+    if (event.kind == EventKind::cancelled) continue;
+    const bool granted = event.kind == EventKind::granted;
+    EXPECT_EQ(granted, before == nullptr || before->kind != EventKind::granted) << "exactly one grant a generation";
+    if (granted) EXPECT_GT(event.token, std::exchange(last, event.token));
+    before = &event;
+  }
+  EXPECT_EQ(engine.resource_count(), 0u) << "and nothing is left behind";
+}
+
+// N acquirers queue up behind one holder that releases again and again: each release grants exactly one of them.
+TEST(Regression, X2_EveryReleaseGrantsExactlyOneOfTheWaiters) {
+  RecordingSink sink;
+  Engine engine(forgetful(), sink, Token::none);
+  constexpr int kRounds = 300;
+  std::atomic<int> granted{0};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < kAcquirers; ++i) {
+    threads.emplace_back([&, node = fmt::format("n{}", i)] {
+      Effects out;
+      for (int round = 0; round < kRounds;) {
+        out.clear();
+        const LockAnswer answer = engine.lock(Ask("job", "r", node).command, kNow, out);
+        if (answer.state != LockState::acquired) {
+          std::this_thread::yield();
+          continue;
+        }
+        const UnlockCommand done{lane_of("job", "r"), requester(node), answer.token, round % 2 == 0, "x", false};
+        out.clear();
+        EXPECT_EQ(engine.unlock(done, kNow, out).refusal, Refusal::none);
+        ++granted;
+        ++round;
+      }
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  EXPECT_EQ(granted, kAcquirers * kRounds);
+  const auto grants = std::count_if(sink.log.events.begin(), sink.log.events.end(),
+                                    [](const Event& event) { return event.kind == EventKind::granted; });
+  EXPECT_EQ(grants, kAcquirers * kRounds);
+  EXPECT_EQ(engine.resource_count(), 0u);
+}
+
+TEST(Regression, X10_StatusListGaugesAndSnapshotAreReadUnderLoadWithoutARace) {
+  RecordingSink sink;
+  Engine engine(forgetful(), sink, Token::none);
+  std::atomic<int> working{2};
+  std::vector<std::thread> threads;
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&, i] {
+      Effects out;
+      for (int round = 0; round < 1'500; ++round) {
+        const std::string resource = fmt::format("r{}", round % 5), node = fmt::format("n{}", i);
+        const LaneName lane = lane_of("pull", resource);
+        out.clear();
+        engine.lock(Ask("pull", resource, node).info("some text").monitor(uint64_t(i) + 1).command, kNow, out);
+        out.clear();
+        engine.renew({lane, requester(node), Token::none, ms(1000), Progress{uint64_t(round), 2'000}}, kNow, out);
+        out.clear();
+        engine.unlock({lane, requester(node), Token::none, round % 3 == 0, "some error", round % 5 == 0}, kNow, out);
+        out.clear();
+        engine.release_node(NodeId(node), kNow, out);
+      }
+      --working;
+    });
+  }
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      Effects out;
+      size_t seen = 0;
+      while (working > 0) {
+        out.clear();
+        const StatusAnswer status = engine.status({lane_of("pull", "r1"), requester("n0")}, kNow, out);
+        for (const QueueView& waiter : status.queue) seen += waiter.info.size();
+        out.clear();
+        for (const StatusAnswer& each : engine.list({}, kNow, out)) seen += each.lane.resource.text.size();
+        engine.for_each_lane([&](std::string_view, bool held, size_t waiters) { seen += held + waiters; });
+        engine.dump([&](const Record& record) { seen += record.error.size() + record.who.node.text.size(); });
+        out.clear();
+        seen += engine.references(ResourceId("r1"), out).nodes.size();
+        seen += engine.resource_count();
+        engine.next_deadline();
+      }
+      EXPECT_GT(seen, 0u);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+}
+
+}  // namespace
+}  // namespace turnstile
