@@ -94,6 +94,7 @@ ErrorCode error_of_http_status(unsigned status) {
   for (size_t i = 0; i < kErrorCodes; ++i)
     if (kTable[i].status == status && status != 403 && status != 429 && status != 503) return ErrorCode(i);
   if (status == 429) return ErrorCode::too_many_requests;
+  if (status == 429) return ErrorCode::too_many_requests;
   if (status == 503) return ErrorCode::shutting_down;
   return ErrorCode::invalid;
 }

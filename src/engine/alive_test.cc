@@ -1,5 +1,5 @@
-// Section 6 of docs/semantics.md, rules S22 to S26: leases, progress, the longest hold, long polls, cancelling and
-// breaking. Bonds (S21) are in bond_test.cc.
+// Section 6 of docs/semantics.md, rules S22 to S26: leases, progress, the longest hold, long polls,
+// cancelling and breaking. Bonds (S21) are in bond_test.cc.
 #include "engine/test_engine.h"
 
 namespace turnstile {
@@ -8,7 +8,9 @@ namespace {
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
 
-RenewCommand renewal(std::string_view node, Token token) { return {lane_of("pull", "r"), requester(node), token, {}, {}}; }
+RenewCommand renewal(std::string_view node, Token token) {
+  return {lane_of("pull", "r"), requester(node), token, {}, {}};
+}
 
 TEST(Lease, S22_AHoldEndsByTheFailurePathUnlessRenewedInTime) {
   TestEngine t;

@@ -108,6 +108,11 @@ struct StatusAnswer {
   std::string_view error;
 };
 
+struct ListAnswer {
+  std::vector<StatusAnswer> page;
+  bool more = false;  // ask again after the last lane of the page
+};
+
 struct ReferencesAnswer {
   Refusal refusal = Refusal::none;
   bool changed = false;

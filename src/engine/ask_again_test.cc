@@ -1,5 +1,5 @@
-// Section 2 of docs/semantics.md, rule S2: whoever asks a second time is recognized, so that a retry after a lost
-// answer is harmless.
+// Section 2 of docs/semantics.md, rule S2: whoever asks a second time is recognized, so that a retry after a
+// lost answer is harmless.
 #include "engine/test_engine.h"
 
 namespace turnstile {
@@ -111,7 +111,8 @@ TEST(AskAgain, S2_TheDereferenceOfASecondAskDoesNotApply) {
   t.lock(Ask("delete", "r", "n2").dereference());
   EXPECT_THAT(t.references("r"), ElementsAre("n1", "n2"));
   t.fail("delete", "r", "n1", "x");
-  EXPECT_EQ(t.status("delete", "r", "n2").success, false) << "refused, not skipped: it never said dereference";
+  EXPECT_EQ(t.status("delete", "r", "n2").success, false)
+      << "refused, not skipped: it never said dereference";
   EXPECT_THAT(t.references("r"), ElementsAre("n1", "n2"));
 }
 

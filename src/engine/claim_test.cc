@@ -1,4 +1,5 @@
-// Section 3 of docs/semantics.md, rule S14: a grant to a waiter must be claimed, and is decided again when it comes.
+// Section 3 of docs/semantics.md, rule S14: a grant to a waiter must be claimed, and is decided again when it
+// comes.
 #include "engine/test_engine.h"
 
 namespace turnstile {

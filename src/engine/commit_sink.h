@@ -14,8 +14,8 @@ class CommitSink {
 
   // Takes over the records and events of one step, in order, into memory: no disk or network, it is called under
   // the resource's mutex. Returns the sequence number behind which the step's answer may leave.
-  // Its views are valid only during the call.
-  virtual uint64_t commit(const Effects& effects) = 0;
+  // Its views are valid only during the call. May set effects.step.
+  virtual uint64_t commit(Effects& effects) = 0;
 
   // The sequence number of the latest commit: a read may leave when everything it could have seen is durable.
   virtual uint64_t latest() const = 0;

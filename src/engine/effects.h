@@ -101,7 +101,7 @@ class Effects {
   // The answer and all of the above may leave when this much is durable; from the commit sink.
   uint64_t sequence = 0;
   // Set by the commit sink: what it wants to hear of when the answer has been written (S30).
-  mutable uint64_t step = 0;
+  uint64_t step = 0;
 
   void clear() {
     records.clear();

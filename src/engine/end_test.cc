@@ -212,7 +212,8 @@ TEST(Voiding, S13_ASuccessVoidsTheKeptCompletionsOfTheOtherLanes) {
     t.succeed("pull", "r", "n1");
     t.lock(later, "r", "n1");
     t.succeed(later, "r", "n1");
-    EXPECT_EQ(t.lock("pull", "r", "n2").state, LockState::acquired) << "after " << later << " a pull really pulls";
+    EXPECT_EQ(t.lock("pull", "r", "n2").state, LockState::acquired)
+        << "after " << later << " a pull really pulls";
   }
   TestEngine t(without_references());
   t.lock("delete", "r", "n1");

@@ -37,7 +37,7 @@ class Engine {
   CancelAnswer cancel(const CancelCommand& command, Time now, Effects& out);
   StatusAnswer status(const StatusCommand& command, Time now, Effects& out);
   BreakAnswer break_hold(const BreakCommand& command, Time now, Effects& out);
-  std::vector<StatusAnswer> list(const ListCommand& command, Time now, Effects& out);
+  ListAnswer list(const ListCommand& command, Time now, Effects& out);
 
   ReferencesAnswer references(ResourceId resource, Effects& out);
   ReferencesAnswer add_reference(const ReferenceCommand& command, Time now, Effects& out);

@@ -20,9 +20,16 @@ bool matches(const ListCommand& command, const Lane& lane, std::string_view reso
   return !same_resource || std::string_view(lane.rules().name) > command.after.operation.text;
 }
 
+// Of what a page lists besides its lanes: queues, waiters and references can be long.
+constexpr size_t kMostNamesOnAPage = 20'000;
+
+size_t names_in(const StatusAnswer& status) {
+  return status.queue.size() + status.waiters.size() + status.references.size();
+}
+
 }  // namespace
 
-std::vector<StatusAnswer> Engine::list(const ListCommand& command, Time now, Effects& out) {
+ListAnswer Engine::list(const ListCommand& command, Time now, Effects& out) {
   std::vector<Pinned> pinned;
   for (const auto& shard : shards_) {
     for (Resource* resource : shard->pin_all(command.prefix)) {
@@ -34,12 +41,13 @@ std::vector<StatusAnswer> Engine::list(const ListCommand& command, Time now, Eff
   }
   // A page needs few of many: a heap gives the smallest ids without sorting them all.
   std::make_heap(pinned.begin(), pinned.end());
-  std::vector<StatusAnswer> page;
-  while (!pinned.empty()) {
+  ListAnswer answer;
+  size_t names = 0;
+  while (!pinned.empty() && !answer.more) {
     std::pop_heap(pinned.begin(), pinned.end());
     const Pinned next = pinned.back();
     pinned.pop_back();
-    if (page.size() < command.limit) {
+    {
       const Locked lock(next.resource->mutex);
       Rules rules(settings_, counters_, false, *next.resource, now, out);
       std::vector<const Lane*> lanes;
@@ -49,15 +57,18 @@ std::vector<StatusAnswer> Engine::list(const ListCommand& command, Time now, Eff
       for (const Lane* lane : lanes) {
         StatusAnswer status = rules.lane_status(*lane);
         const bool wanted = command.state ? status.state == *command.state : status.state != LaneState::idle;
-        if (wanted && page.size() < command.limit) page.push_back(std::move(status));
+        if (!wanted || answer.more) continue;
+        answer.more = answer.page.size() >= command.limit || names > kMostNamesOnAPage;
+        if (answer.more) continue;
+        names += names_in(status);
+        answer.page.push_back(std::move(status));
       }
     }
     next.shard->unpin(*next.resource);
-    if (page.size() >= command.limit) break;
   }
   for (const Pinned& rest : pinned) rest.shard->unpin(*rest.resource);
   out.sequence = sink_.latest();
-  return page;
+  return answer;
 }
 
 void Engine::load(const Record& record) {

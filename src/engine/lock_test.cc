@@ -1,5 +1,5 @@
-// Section 2 of docs/semantics.md, rules S3 to S7: what a new request for a lane is told. Asking again (S2) has a file
-// of its own, ask_again_test.cc.
+// Section 2 of docs/semantics.md, rules S3 to S7: what a new request for a lane is told. Asking again (S2)
+// has a file of its own, ask_again_test.cc.
 #include "engine/test_engine.h"
 
 namespace turnstile {
@@ -32,9 +32,11 @@ TEST(Lock, S3_QueueIsServedFirstInFirstOut) {
   TestEngine t;
   for (const char* node : {"n1", "n2", "n3", "n4"}) t.lock("job", "r", node);
   t.take_events();
-  for (const char* node : {"n1", "n2", "n3", "n4"}) EXPECT_EQ(t.succeed("job", "r", node).refusal, Refusal::none);
-  EXPECT_THAT(t.take_events(), ElementsAre("completed job n1", "granted job n2", "completed job n2", "granted job n3",
-                                           "completed job n3", "granted job n4", "completed job n4"));
+  for (const char* node : {"n1", "n2", "n3", "n4"})
+    EXPECT_EQ(t.succeed("job", "r", node).refusal, Refusal::none);
+  EXPECT_THAT(t.take_events(),
+              ElementsAre("completed job n1", "granted job n2", "completed job n2", "granted job n3",
+                          "completed job n3", "granted job n4", "completed job n4"));
 }
 
 TEST(Lock, S3_QueueingIsNoEvent) {

@@ -1,5 +1,6 @@
-// Random commands on a few resources, for tests that compare two ways of reaching one state. The comparison of the
-// engine with a model of the rules is elsewhere (test/model); here nobody asks whether an answer is right.
+// Random commands on a few resources, for tests that compare two ways of reaching one state. The comparison
+// of the engine with a model of the rules is elsewhere (test/model); here nobody asks whether an answer is
+// right.
 #pragma once
 
 #include <random>
@@ -22,15 +23,32 @@ class RandomWork {
       case 0:
       case 1:
       case 2:
-      case 3: return lock(operation, resource, node);
-      case 4: t_.succeed(operation, resource, holder(operation, resource)); break;
-      case 5: t_.fail(operation, resource, holder(operation, resource), "random"); break;
-      case 6: t_.fail_permanently(operation, resource, holder(operation, resource), "for good"); break;
-      case 7: t_.cancel(operation, resource, node); break;
-      case 8: t_.status(operation, resource, node); break;
-      case 9: below(2) ? t_.add_reference(resource, node) : t_.release_reference(resource, node); break;
-      case 10: t_.break_poll(operation, resource, node, below(4)); break;
-      default: t_.pass(int64_t(below(4'000))); break;
+      case 3:
+        return lock(operation, resource, node);
+      case 4:
+        t_.succeed(operation, resource, holder(operation, resource));
+        break;
+      case 5:
+        t_.fail(operation, resource, holder(operation, resource), "random");
+        break;
+      case 6:
+        t_.fail_permanently(operation, resource, holder(operation, resource), "for good");
+        break;
+      case 7:
+        t_.cancel(operation, resource, node);
+        break;
+      case 8:
+        t_.status(operation, resource, node);
+        break;
+      case 9:
+        below(2) ? t_.add_reference(resource, node) : t_.release_reference(resource, node);
+        break;
+      case 10:
+        t_.break_poll(operation, resource, node, below(4));
+        break;
+      default:
+        t_.pass(int64_t(below(4'000)));
+        break;
     }
   }
 
@@ -41,13 +59,16 @@ class RandomWork {
       for (const char* operation : kOperations) {
         const StatusAnswer lane = t.status(operation, resource);
         std::string text = fmt::format("{}/{} state={}", operation, resource, int(lane.state));
-        if (lane.holder) text += fmt::format(" held by {} #{}", name_of(lane.holder->who), uint64_t(lane.holder->token));
+        if (lane.holder)
+          text += fmt::format(" held by {} #{}", name_of(lane.holder->who), uint64_t(lane.holder->token));
         for (const QueueView& waiter : lane.queue) text += " waits " + name_of(waiter.who);
-        if (lane.completion) text += fmt::format(" done by {} {:?}", lane.completion->node.text, lane.completion->error);
+        if (lane.completion)
+          text += fmt::format(" done by {} {:?}", lane.completion->node.text, lane.completion->error);
         for (std::string_view node : lane.references) text.append(" used by ").append(node);
         for (const char* node : kNodes) {
           const StatusAnswer own = t.status(operation, resource, node);
-          text += fmt::format(" {}:{}{}{}{:?}@{}", node, own.acquired, own.completed, own.success, own.error, own.attempt);
+          text += fmt::format(" {}:{}{}{}{:?}@{}", node, own.acquired, own.completed, own.success, own.error,
+                              own.attempt);
         }
         seen.push_back(text);
       }

@@ -1,5 +1,5 @@
-// A commit sink that remembers everything, for the tests of the engine: records and events with texts of their own,
-// because what the engine hands over is valid only during the call.
+// A commit sink that remembers everything, for the tests of the engine: records and events with texts of
+// their own, because what the engine hands over is valid only during the call.
 #pragma once
 
 #include <fmt/format.h>
@@ -51,7 +51,8 @@ class OwnedLog {
 };
 
 inline std::string name_of(EventKind kind) {
-  constexpr const char* kNames[] = {"granted", "completed", "failed", "expired", "broken", "cancelled", "refused"};
+  constexpr const char* kNames[] = {"granted", "completed", "failed", "expired",
+                                    "broken",  "cancelled", "refused"};
   return kNames[size_t(kind)];
 }
 
@@ -63,24 +64,25 @@ inline std::string name_of(const Requester& who) {
 
 // "failed pull n1: boom", for one line in a test. The texts of a refusal are for people and left out.
 inline std::string text_of(const Event& event) {
-  std::string text = name_of(event.kind) + " " + std::string(event.lane.operation.text) + " " + name_of(event.who);
+  std::string text =
+      name_of(event.kind) + " " + std::string(event.lane.operation.text) + " " + name_of(event.who);
   if (!event.error.empty() && event.kind != EventKind::refused) text.append(": ").append(event.error);
   return text;
 }
 
 // Every field of a record, so that two states can be compared by their facts.
 inline std::string text_of(const Record& r) {
-  return fmt::format("kind={} flags={} attempt={} {:?}/{:?} {:?}/{:?} number={} since={} until={} lease={} {}/{} {:?} {:?}",
-                     int(r.kind), r.flags, r.attempt, r.lane.operation.text, r.lane.resource.text, r.who.node.text,
-                     r.who.request.text, r.number, r.since.time_since_epoch().count(),
-                     r.until.time_since_epoch().count(), r.lease.count(), r.progress.done, r.progress.total, r.text,
-                     r.error);
+  return fmt::format(
+      "kind={} flags={} attempt={} {:?}/{:?} {:?}/{:?} number={} since={} until={} lease={} {}/{} {:?} {:?}",
+      int(r.kind), r.flags, r.attempt, r.lane.operation.text, r.lane.resource.text, r.who.node.text,
+      r.who.request.text, r.number, r.since.time_since_epoch().count(), r.until.time_since_epoch().count(),
+      r.lease.count(), r.progress.done, r.progress.total, r.text, r.error);
 }
 
 // Threads: commit() may be called by any; `log` is only to be read when no thread calls the engine any more.
 class RecordingSink : public CommitSink {
  public:
-  uint64_t commit(const Effects& effects) override {
+  uint64_t commit(Effects& effects) override {
     const Locked lock(mutex_);
     for (const Record& record : effects.records) log.add(record);
     for (const Event& event : effects.events) log.add(event);

@@ -1,8 +1,8 @@
-// Section 8 of docs/semantics.md, rule S31 as far as it is the engine's: what the records say is what is there after a
-// restart, whether they come from the log, from a snapshot, or from a snapshot taken while the server worked.
-#include "engine/test_engine.h"
-
+// Section 8 of docs/semantics.md, rule S31 as far as it is the engine's: what the records say is what is
+// there after a restart, whether they come from the log, from a snapshot, or from a snapshot taken while the
+// server worked.
 #include "engine/random_work_test.h"
+#include "engine/test_engine.h"
 
 namespace turnstile {
 namespace {
@@ -285,7 +285,8 @@ TEST(Recovery, S31_LogTwiceAndSnapshotGiveTheSameState) {
   }
 }
 
-// What was acknowledged is what is there: the restarted engine tells the same of every lane as the one that crashed.
+// What was acknowledged is what is there: the restarted engine tells the same of every lane as the one that
+// crashed.
 TEST(Recovery, S31_EveryLaneLooksAsItDidBefore) {
   for (uint32_t seed = 1; seed <= 100; ++seed) {
     TestEngine t;
@@ -296,8 +297,8 @@ TEST(Recovery, S31_EveryLaneLooksAsItDidBefore) {
   }
 }
 
-// A snapshot is written while others go on: steps happen between its records. Together with the log from the moment
-// at which it began it must give what the whole log gives.
+// A snapshot is written while others go on: steps happen between its records. Together with the log from the
+// moment at which it began it must give what the whole log gives.
 TEST(Recovery, S31_ASnapshotTakenUnderLoadIsMadeRightByTheLogFromItsBeginning) {
   for (uint32_t seed = 1; seed <= 200; ++seed) {
     TestEngine t;

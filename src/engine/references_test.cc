@@ -1,4 +1,5 @@
-// Section 5 of docs/semantics.md, rules S17 to S20: which nodes use a resource, and that nothing else takes memory.
+// Section 5 of docs/semantics.md, rules S17 to S20: which nodes use a resource, and that nothing else takes
+// memory.
 #include "engine/test_engine.h"
 
 namespace turnstile {

@@ -1,15 +1,18 @@
 #include "engine/resource.h"
 
+#include <algorithm>
+#include <iterator>
+
 namespace turnstile {
 
-std::string Endings::to_key(const Requester& who) {
+std::string to_key(const Requester& who) {
   std::string key(who.node.text);
   key += '\0';
   key += who.request.text;
   return key;
 }
 
-Requester Endings::from_key(std::string_view key) {
+Requester from_key(std::string_view key) {
   const size_t split = key.find('\0');
   return {NodeId(key.substr(0, split)), RequestId(key.substr(split + 1))};
 }
@@ -21,7 +24,10 @@ const Endings::Entry* Endings::find(const Requester& who) const {
 
 void Endings::set(const Requester& who, Ending how, std::string_view error, Time until) {
   std::string key = to_key(who);
-  order_.emplace_back(until, key);
+  // A snapshot gives them in the order of requesters; steps give them in the order of time, at the end.
+  auto at = order_.end();
+  while (at != order_.begin() && std::prev(at)->first > until) --at;
+  order_.emplace(at, until, key);
   by_requester_[std::move(key)] = Entry{how, Text(error), until};
 }
 
@@ -34,6 +40,30 @@ void Endings::drop_until(Time now) {
     if (found != by_requester_.end() && found->second.until <= now) by_requester_.erase(found);
     order_.pop_front();
   }
+}
+
+bool Bonds::has(const Requester& who, BondId id) const {
+  const auto [from, to] = by_requester_.equal_range(to_key(who));
+  return std::any_of(from, to, [&](const auto& entry) { return entry.second.id == id; });
+}
+
+bool Bonds::add(const Requester& who, BondId id, bool subscription) {
+  if (has(who, id)) return false;
+  by_requester_.emplace(to_key(who), Bond{id, subscription});
+  return true;
+}
+
+bool Bonds::erase(const Requester& who, BondId id) {
+  const auto [from, to] = by_requester_.equal_range(to_key(who));
+  const auto found = std::find_if(from, to, [&](const auto& entry) { return entry.second.id == id; });
+  if (found == to) return false;
+  by_requester_.erase(found);
+  return true;
+}
+
+void Bonds::erase_connections(const Requester& who) {
+  auto [at, end] = by_requester_.equal_range(to_key(who));
+  while (at != end) at = at->second.subscription ? std::next(at) : by_requester_.erase(at);
 }
 
 }  // namespace turnstile

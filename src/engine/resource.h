@@ -69,6 +69,10 @@ struct Released {
   Time until{};
 };
 
+// A requester as a key: node and request id joined by a NUL, which neither can contain.
+std::string to_key(const Requester& who);
+Requester from_key(std::string_view key);
+
 // How the waits of requesters ended that may not know it yet (S2).
 class Endings {
  public:
@@ -91,20 +95,29 @@ class Endings {
   }
 
  private:
-  // Node and request id joined by a NUL, which neither can contain.
-  static std::string to_key(const Requester& who);
-  static Requester from_key(std::string_view key);
-
   std::map<std::string, Entry, std::less<>> by_requester_;
-  std::deque<std::pair<Time, std::string>> order_;  // as set, which is the order of `until`
+  std::deque<std::pair<Time, std::string>> order_;  // by `until`, which is mostly the order of set()
 };
 
-struct Bond {
-  Text node, request;
-  BondId id = BondId::none;
-  bool subscription = false;  // else the connection of a monitor:true request, which ends with the hold or wait
+// The open connections that show that requesters of a lane live (S21). Ten thousand may wait with one each, so
+// nothing here depends on how many there are.
+class Bonds {
+ public:
+  bool empty() const { return by_requester_.empty(); }
+  bool any(const Requester& who) const { return by_requester_.contains(to_key(who)); }
+  bool has(const Requester& who, BondId id) const;
+  // False: it was there already. A subscription lives until it is closed, the connection of a monitor:true request
+  // until the hold or wait ends.
+  bool add(const Requester& who, BondId id, bool subscription);
+  bool erase(const Requester& who, BondId id);
+  void erase_connections(const Requester& who);
 
-  Requester who() const { return {NodeId(node), RequestId(request)}; }
+ private:
+  struct Bond {
+    BondId id;
+    bool subscription;
+  };
+  std::multimap<std::string, Bond, std::less<>> by_requester_;
 };
 
 // What a lane remembers besides its hold, queue and completion.
@@ -112,10 +125,11 @@ struct LaneMemory {
   Released released;
   Text last_error;  // of the attempts since the last success
   std::unique_ptr<Endings> endings;
-  std::vector<Bond> bonds;
+  std::unique_ptr<Bonds> bonds;
 
   bool empty() const {
-    return released.token == Token::none && last_error.empty() && (!endings || endings->empty()) && bonds.empty();
+    return released.token == Token::none && last_error.empty() && (!endings || endings->empty()) &&
+           (!bonds || bonds->empty());
   }
 };
 

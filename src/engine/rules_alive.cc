@@ -54,6 +54,7 @@ RenewAnswer Rules::renew(const RenewCommand& command) {
 void Rules::apply_monitor(Lane& lane, bool monitor) {
   lane.hold.monitor = monitor;
   if (!monitor) {
+    drop_connection_bonds(lane, lane.hold.who());
     if (lane.hold.extras) lane.hold.extras->bond_until = kNever;
   } else if (!has_any_bond(lane, lane.hold.who())) {
     bond_lost(lane, lane.hold.who());
@@ -62,26 +63,20 @@ void Rules::apply_monitor(Lane& lane, bool monitor) {
 
 bool Rules::add_bond(Lane& lane, const Requester& who, BondId bond, bool subscription) {
   if (bond == BondId::none) return false;
-  std::vector<Bond>& bonds = lane.remember().bonds;
-  const bool there = std::any_of(bonds.begin(), bonds.end(),
-                                 [&](const Bond& each) { return each.id == bond && each.who() == who; });
-  if (!there) bonds.push_back({Text(who.node.text), Text(who.request.text), bond, subscription});
+  LaneMemory& memory = lane.remember();
+  if (!memory.bonds) memory.bonds = std::make_unique<Bonds>();
+  memory.bonds->add(who, bond, subscription);
   bond_gained(lane, who);
   return true;
 }
 
 bool Rules::has_any_bond(const Lane& lane, const Requester& who) const {
-  if (!lane.memory) return false;
-  const std::vector<Bond>& bonds = lane.memory->bonds;
-  return std::any_of(bonds.begin(), bonds.end(), [&](const Bond& bond) { return bond.who() == who; });
+  return lane.memory && lane.memory->bonds && lane.memory->bonds->any(who);
 }
 
 bool Rules::has_bond(OperationName operation, const Requester& who, BondId bond) const {
   const Lane* lane = find_lane(operation);
-  if (lane == nullptr || !lane->memory) return false;
-  const std::vector<Bond>& bonds = lane->memory->bonds;
-  return std::any_of(bonds.begin(), bonds.end(),
-                     [&](const Bond& each) { return each.id == bond && each.who() == who; });
+  return lane != nullptr && lane->memory && lane->memory->bonds && lane->memory->bonds->has(who, bond);
 }
 
 // Stops the grace of whoever has got a bond, or an open long poll, again.
@@ -111,16 +106,13 @@ void Rules::bond_lost(Lane& lane, const Requester& who) {
 }
 
 void Rules::drop_connection_bonds(Lane& lane, const Requester& who) {
-  if (!lane.memory) return;
-  std::erase_if(lane.memory->bonds, [&](const Bond& bond) { return !bond.subscription && bond.who() == who; });
+  if (lane.memory && lane.memory->bonds) lane.memory->bonds->erase_connections(who);
 }
 
 void Rules::close_bond(OperationName operation, const Requester& who, BondId bond) {
   Lane* lane = find_lane(operation);
-  if (lane == nullptr || !lane->memory) return;
-  const size_t gone = std::erase_if(lane->memory->bonds,
-                                    [&](const Bond& each) { return each.id == bond && each.who() == who; });
-  if (gone > 0) bond_lost(*lane, who);
+  if (lane == nullptr || !lane->memory || !lane->memory->bonds) return;
+  if (lane->memory->bonds->erase(who, bond)) bond_lost(*lane, who);
 }
 
 void Rules::break_poll(OperationName operation, const Requester& who, PollId poll) {
@@ -174,9 +166,8 @@ void Rules::expire() {
   }
   std::vector<std::pair<uint64_t, Lane*>> leaving;
   for (Lane* lane : lanes) {
-    if (!lane->has_waiters() || lane->queue->next_leave() > now_) continue;
-    for (size_t i = 0; i < lane->queue->size(); ++i)
-      if (lane->queue->at(i).leaves_at <= now_) leaving.emplace_back(lane->queue->at(i).ticket, lane);
+    if (!lane->has_waiters()) continue;
+    for (uint64_t ticket : lane->queue->due_to_leave(now_)) leaving.emplace_back(ticket, lane);
   }
   std::sort(leaving.begin(), leaving.end());
   for (const auto& [ticket, lane] : leaving) leave_queue(*lane, *lane->queue->find_ticket(ticket), "bond");

@@ -110,6 +110,10 @@ LockAnswer Rules::waits_already(Lane& lane, Waiter& waiter, const LockCommand& c
   if (command.monitor && *command.monitor != waiter.monitor) {
     waiter.monitor = *command.monitor;
     changed = true;
+    if (!waiter.monitor) {  // an orderly end of that bond: no grace runs
+      drop_connection_bonds(lane, command.who);
+      waiter.bonded = !waiter.polls.empty() || has_any_bond(lane, command.who) || waiter.leaves_at != kNever;
+    }
   }
   bool bonded = false;
   if (command.monitor.value_or(false)) bonded = add_bond(lane, command.who, command.bond, false);
@@ -163,13 +167,10 @@ Rules::Admission Rules::admit(const Lane* lane, const Operation& operation, Node
   if (!keeps_references()) return admission;
   if (dereference) erase_reference(node);
   if (!resource_.references || operation.rules.guard == Guard::none) return admission;
-  if (operation.rules.guard == Guard::skip) {
-    admission.state = LockState::skipped;
-  } else {
-    admission.state = dereference ? LockState::skipped : LockState::refused;
-    admission.refusal = dereference ? Refusal::none : Refusal::referenced;
-    admission.references = reference_names();
-  }
+  const bool skips = dereference || operation.rules.guard == Guard::skip;
+  admission.state = skips ? LockState::skipped : LockState::refused;
+  admission.refusal = skips ? Refusal::none : Refusal::referenced;
+  if (dereference || !skips) admission.references = reference_names();  // they are the reason
   return admission;
 }
 

@@ -99,7 +99,8 @@ StatusAnswer Rules::status(const StatusCommand& command) {
 Event Rules::event_of(EventKind kind, const Lane& lane, const Requester& who) {
   Event event;
   event.kind = kind;
-  event.lane = {OperationName(lane.rules().name), ResourceId(resource_.id)};
+  // Kept, because the resource may be gone when a step that emptied it is looked at.
+  event.lane = {OperationName(lane.rules().name), ResourceId(out_.keep(resource_.id))};
   event.who = keep(who);
   event.at = now_;
   return event;
@@ -134,7 +135,6 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
       event.attempt = lane->hold.attempt;
       first.push_back(event);
     }
-    for (Event& event : first) event.lane.resource = ResourceId(out_.keep(event.lane.resource.text));
   }
   if (command.who.node.empty() || command.bond == BondId::none) return first;
   Lane& own = get_lane(operation);

@@ -1,5 +1,5 @@
-// The engine's two levels of lock: the table of resources, pins and deadlines, alone and under threads. Meant for
-// ThreadSanitizer; each test also counts what must come out.
+// The engine's two levels of lock: the table of resources, pins and deadlines, alone and under threads. Meant
+// for ThreadSanitizer; each test also counts what must come out.
 #include "engine/shard.h"
 
 #include <atomic>
@@ -156,11 +156,16 @@ TEST(EngineThreads, X2_WhatTheSinkTookIsTheStateThatIsLeft) {
       out.clear();
       switch (random() % 4) {
         case 0:
-        case 1: engine.lock(Ask(operation, resource, node).command, now, out); break;
-        case 2:
-          engine.unlock({lane_of(operation, resource), requester(node), {}, random() % 2 == 0, "x", false}, now, out);
+        case 1:
+          engine.lock(Ask(operation, resource, node).command, now, out);
           break;
-        default: engine.cancel({lane_of(operation, resource), requester(node)}, now, out); break;
+        case 2:
+          engine.unlock({lane_of(operation, resource), requester(node), {}, random() % 2 == 0, "x", false},
+                        now, out);
+          break;
+        default:
+          engine.cancel({lane_of(operation, resource), requester(node)}, now, out);
+          break;
       }
     }
   });
@@ -169,7 +174,8 @@ TEST(EngineThreads, X2_WhatTheSinkTookIsTheStateThatIsLeft) {
     if (record.kind != RecordKind::token_mark) live.push_back(text_of(record));
   });
   std::sort(live.begin(), live.end());
-  EXPECT_EQ(TestEngine::load(sink.log.records, now)->facts(), live) << "two steps on one resource were recorded out of order";
+  EXPECT_EQ(TestEngine::load(sink.log.records, now)->facts(), live)
+      << "two steps on one resource were recorded out of order";
 }
 
 TEST(EngineThreads, X10_EverythingCanBeLookedAtUnderLoad) {
@@ -187,7 +193,8 @@ TEST(EngineThreads, X10_EverythingCanBeLookedAtUnderLoad) {
         out.clear();
         engine.add_reference({ResourceId(resource), NodeId(node)}, now, out);
         out.clear();
-        engine.unlock({lane_of("update", resource), requester(node), {}, i % 2 == 0, "error", false}, now, out);
+        engine.unlock({lane_of("update", resource), requester(node), {}, i % 2 == 0, "error", false}, now,
+                      out);
         out.clear();
         engine.release_reference({ResourceId(resource), NodeId(node)}, now, out);
       }
@@ -199,7 +206,8 @@ TEST(EngineThreads, X10_EverythingCanBeLookedAtUnderLoad) {
       const StatusAnswer status = engine.status({lane_of("update", "r1"), {}}, now, out);
       EXPECT_EQ(status.holder ? status.holder->info : "info", "info");
       out.clear();
-      for (const StatusAnswer& each : engine.list({}, now, out)) EXPECT_EQ(each.lane.operation.text, "update");
+      for (const StatusAnswer& each : engine.list({}, now, out).page)
+        EXPECT_EQ(each.lane.operation.text, "update");
       engine.dump([](const Record& record) { EXPECT_LE(record.error.size(), 5u); });
       engine.for_each_lane([](std::string_view operation, bool, size_t) { EXPECT_EQ(operation, "update"); });
       out.clear();

@@ -1,5 +1,5 @@
-// What can be seen: the status of a lane for anybody and for a requester, the list of lanes, and the walks over all
-// of them. The rules behind what is seen are tested elsewhere.
+// What can be seen: the status of a lane for anybody and for a requester, the list of lanes, and the walks
+// over all of them. The rules behind what is seen are tested elsewhere.
 #include "engine/test_engine.h"
 
 namespace turnstile {
@@ -111,7 +111,8 @@ struct Listed : ::testing::Test {
 };
 
 TEST_F(Listed, IsInTheOrderOfResourceAndOperationWithoutIdleLanes) {
-  EXPECT_THAT(names_of(t.list(command)), ElementsAre("a1/job", "a1/pull", "a2/pull", "b/pull", "c/pull", "c/update"));
+  EXPECT_THAT(names_of(t.list(command)),
+              ElementsAre("a1/job", "a1/pull", "a2/pull", "b/pull", "c/pull", "c/update"));
 }
 
 TEST_F(Listed, PagesGoOnAfterTheCursorEvenWithinAResource) {

@@ -1,5 +1,5 @@
-// The engine as its tests like to speak to it: names instead of commands, milliseconds instead of time points, and
-// everything that comes out kept until the end of the test.
+// The engine as its tests like to speak to it: names instead of commands, milliseconds instead of time
+// points, and everything that comes out kept until the end of the test.
 #pragma once
 
 #include <gmock/gmock.h>
@@ -39,7 +39,9 @@ struct Ask {
   Ask whole_resource() && { return command.scope = Scope::resource, *this; }
   Ask lease(int64_t count) && { return command.lease = ms(count), *this; }
   Ask monitor(uint64_t bond) && { return command.monitor = true, command.bond = BondId(bond), *this; }
-  Ask unmonitored(uint64_t bond = 0) && { return command.monitor = false, command.bond = BondId(bond), *this; }
+  Ask unmonitored(uint64_t bond = 0) && {
+    return command.monitor = false, command.bond = BondId(bond), *this;
+  }
   Ask dereference() && { return command.dereference = true, *this; }
   Ask info(std::string_view text) && { return command.info = text, *this; }
   Ask poll(uint64_t id) && { return command.poll = PollId(id), *this; }
@@ -65,8 +67,8 @@ class TestEngine {
       : engine(std::move(settings), sink, Token(first_token)) {}
 
   // An engine that has been restarted from these facts.
-  static std::unique_ptr<TestEngine> load(const std::vector<Record>& facts, Time now, EngineSettings settings = {},
-                                          uint64_t first_token = 0) {
+  static std::unique_ptr<TestEngine> load(const std::vector<Record>& facts, Time now,
+                                          EngineSettings settings = {}, uint64_t first_token = 0) {
     auto made = std::make_unique<TestEngine>(std::move(settings), first_token);
     made->now = now;
     for (const Record& fact : facts) made->engine.load(fact);
@@ -74,7 +76,8 @@ class TestEngine {
     return made;
   }
 
-  // Calls the engine with effects that live as long as the test, so that every answer can be read at any time.
+  // Calls the engine with effects that live as long as the test, so that every answer can be read at any
+  // time.
   template <class Call>
   auto call(Call call) {
     Effects& out = effects();
@@ -141,7 +144,7 @@ class TestEngine {
     return call([&](Effects& out) { return engine.status(command, now, out); });
   }
   std::vector<StatusAnswer> list(const ListCommand& command) {
-    return call([&](Effects& out) { return engine.list(command, now, out); });
+    return call([&](Effects& out) { return engine.list(command, now, out).page; });
   }
 
   std::vector<std::string> references(std::string_view resource) {
@@ -160,12 +163,13 @@ class TestEngine {
     return call([&](Effects& out) { return engine.release_node(NodeId(node), now, out); });
   }
 
-  std::vector<Event> subscribe(std::string_view operation, std::string_view resource, std::string_view node = {},
-                               uint64_t bond = 0, std::string_view request = {}) {
+  std::vector<Event> subscribe(std::string_view operation, std::string_view resource,
+                               std::string_view node = {}, uint64_t bond = 0, std::string_view request = {}) {
     const SubscribeCommand command{lane_of(operation, resource), requester(node, request), BondId(bond)};
     return call([&](Effects& out) { return engine.subscribe(command, now, out, [] {}); });
   }
-  void close_bond(std::string_view operation, std::string_view resource, std::string_view node, uint64_t bond) {
+  void close_bond(std::string_view operation, std::string_view resource, std::string_view node,
+                  uint64_t bond) {
     call([&](Effects& out) {
       engine.close_bond(lane_of(operation, resource), requester(node), BondId(bond), now, out);
       return true;
@@ -174,14 +178,15 @@ class TestEngine {
   bool has_bond(std::string_view operation, std::string_view resource, std::string_view node, uint64_t bond) {
     return engine.has_bond(lane_of(operation, resource), requester(node), BondId(bond));
   }
-  void break_poll(std::string_view operation, std::string_view resource, std::string_view node, uint64_t poll) {
+  void break_poll(std::string_view operation, std::string_view resource, std::string_view node,
+                  uint64_t poll) {
     call([&](Effects& out) {
       engine.break_poll(lane_of(operation, resource), requester(node), PollId(poll), now, out);
       return true;
     });
   }
-  std::optional<LockAnswer> end_poll(std::string_view operation, std::string_view resource, std::string_view node,
-                                     uint64_t poll) {
+  std::optional<LockAnswer> end_poll(std::string_view operation, std::string_view resource,
+                                     std::string_view node, uint64_t poll) {
     return call([&](Effects& out) {
       return engine.end_poll(lane_of(operation, resource), requester(node), PollId(poll), now, out);
     });
@@ -220,14 +225,14 @@ class TestEngine {
     engine.dump([&](const Record& record) { facts.add(record); });
     return facts;
   }
-  // The whole state as sorted lines; without the token counter, which may differ between equal states, and without
-  // what has run out and only waits to be dropped.
+  // The whole state as sorted lines; without the token counter, which may differ between equal states, and
+  // without what has run out and only waits to be dropped.
   std::vector<std::string> facts() {
     std::vector<std::string> lines;
     const OwnedLog all = dump();
     for (const Record& record : all.records) {
-      const bool retained = record.kind == RecordKind::completion_set || record.kind == RecordKind::released_set ||
-                            record.kind == RecordKind::outcome_set;
+      const bool retained = record.kind == RecordKind::completion_set ||
+                            record.kind == RecordKind::released_set || record.kind == RecordKind::outcome_set;
       if (record.kind == RecordKind::token_mark || (retained && record.until <= now)) continue;
       lines.push_back(text_of(record));
     }
@@ -247,8 +252,13 @@ class TestEngine {
   void harvest(const Effects& out) {
     for (const Wake& each : out.wakes) {
       const LockAnswer& answer = each.answer;
-      wakes.push_back({uint64_t(each.poll), answer.state, answer.refusal, answer.token, answer.attempt,
-                       std::string(answer.previous_error), std::string(answer.error),
+      wakes.push_back({uint64_t(each.poll),
+                       answer.state,
+                       answer.refusal,
+                       answer.token,
+                       answer.attempt,
+                       std::string(answer.previous_error),
+                       std::string(answer.error),
                        {answer.references.begin(), answer.references.end()}});
     }
   }

@@ -1,5 +1,5 @@
-// Section 3 of docs/semantics.md, rules S8, S9, S15 and S16: who may unlock, and what the answer tells. What follows
-// for the waiters is in end_test.cc.
+// Section 3 of docs/semantics.md, rules S8, S9, S15 and S16: who may unlock, and what the answer tells. What
+// follows for the waiters is in end_test.cc.
 #include "engine/test_engine.h"
 
 namespace turnstile {
@@ -14,7 +14,8 @@ TEST(Unlock, S8_OfAFreeLaneIsNotHeld) {
   EXPECT_EQ(t.succeed("pull", "r", "n1", Token(5)).refusal, Refusal::not_held);
   EXPECT_EQ(t.engine.resource_count(), 0u);
   t.lock("update", "r", "n1");
-  EXPECT_EQ(t.succeed("pull", "r", "n1").refusal, Refusal::not_held) << "another lane's hold is no hold of this one";
+  EXPECT_EQ(t.succeed("pull", "r", "n1").refusal, Refusal::not_held)
+      << "another lane's hold is no hold of this one";
 }
 
 TEST(Unlock, S8_IsRefusedInTheOrderNodeThenRequestThenToken) {
@@ -23,7 +24,8 @@ TEST(Unlock, S8_IsRefusedInTheOrderNodeThenRequestThenToken) {
   const LaneName lane = lane_of("pull", "r");
   const Token wrong{999};
   EXPECT_EQ(t.succeed(lane, requester("n2"), Token::none).refusal, Refusal::not_holder);
-  EXPECT_EQ(t.succeed(lane, requester("n2", "a"), wrong).refusal, Refusal::not_holder) << "the node comes first";
+  EXPECT_EQ(t.succeed(lane, requester("n2", "a"), wrong).refusal, Refusal::not_holder)
+      << "the node comes first";
   EXPECT_EQ(t.succeed(lane, requester("n1", "b"), Token::none).refusal, Refusal::not_holder);
   EXPECT_EQ(t.succeed(lane, requester("n1"), Token::none).refusal, Refusal::not_holder);
   EXPECT_EQ(t.succeed(lane, requester("n1", "a"), wrong).refusal, Refusal::stale_token);
@@ -140,7 +142,8 @@ TEST(Unlock, S16_ListsTheNodesWaitingOnTheResourceAsTheyWereJustBefore) {
   t.lock("pull", "other", "n8");
   t.lock("pull", "other", "n9");
   EXPECT_THAT(t.status("delete", "r").waiters, ElementsAre("n2", "n3", "n4")) << "all lanes, oldest first";
-  EXPECT_THAT(t.status("update", "r").waiters, ElementsAre("n2", "n3", "n4")) << "even of a lane without state";
+  EXPECT_THAT(t.status("update", "r").waiters, ElementsAre("n2", "n3", "n4"))
+      << "even of a lane without state";
   const UnlockAnswer answer = t.succeed("delete", "r", "n1");
   EXPECT_THAT(answer.waiters, ElementsAre("n2", "n3", "n4"));
   EXPECT_THAT(t.status("delete", "r").waiters, ElementsAre("n4")) << "one skipped, one was granted";

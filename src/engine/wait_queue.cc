@@ -39,7 +39,7 @@ Waiter& WaitQueue::add(std::unique_ptr<Waiter> waiter) {
   Waiter& added = *waiter;
   waiters_.insert(waiters_.begin() + std::ptrdiff_t(index_of(added.ticket)), std::move(waiter));
   resource_scoped_ += added.scope == Scope::resource;
-  leaving_ += added.leaves_at != kNever;
+  note_leaving(added, true);
   if (!index_.empty()) {
     index_.insert(&added);
   } else if (size() >= kIndexFrom) {
@@ -53,7 +53,7 @@ std::unique_ptr<Waiter> WaitQueue::remove(const Waiter& waiter) {
   TS_CHECK(at < waiters_.size() && waiters_[at].get() == &waiter, "a waiter that leaves is in its queue");
   if (!index_.empty()) index_.erase(waiters_[at].get());
   resource_scoped_ -= waiter.scope == Scope::resource;
-  leaving_ -= waiter.leaves_at != kNever;
+  note_leaving(waiter, false);
   std::unique_ptr<Waiter> removed = std::move(waiters_[at]);
   if (at == head_) {
     ++head_;
@@ -78,17 +78,27 @@ uint64_t WaitQueue::first_resource_scope() const {
   return UINT64_MAX;
 }
 
-Time WaitQueue::next_leave() const {
-  Time first = kNever;
-  if (leaving_ == 0) return first;
-  for (size_t i = head_; i < waiters_.size(); ++i) first = std::min(first, waiters_[i]->leaves_at);
-  return first;
+std::vector<uint64_t> WaitQueue::due_to_leave(Time now) const {
+  std::vector<uint64_t> tickets;
+  for (const auto& [when, ticket] : leaving_) {
+    if (when > now) break;
+    tickets.push_back(ticket);
+  }
+  return tickets;
+}
+
+void WaitQueue::note_leaving(const Waiter& waiter, bool in) {
+  if (waiter.leaves_at == kNever) return;
+  if (in)
+    leaving_.emplace(waiter.leaves_at, waiter.ticket);
+  else
+    leaving_.erase({waiter.leaves_at, waiter.ticket});
 }
 
 void WaitQueue::set_leaves_at(Waiter& waiter, Time when) {
-  leaving_ -= waiter.leaves_at != kNever;
+  note_leaving(waiter, false);
   waiter.leaves_at = when;
-  leaving_ += when != kNever;
+  note_leaving(waiter, true);
 }
 
 }  // namespace turnstile

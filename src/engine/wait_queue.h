@@ -3,6 +3,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <set>
 #include <unordered_set>
 #include <vector>
 
@@ -49,7 +50,8 @@ class WaitQueue {
   // The ticket of the first waiter that excludes every other operation; UINT64_MAX when there is none.
   uint64_t first_resource_scope() const;
   // When the first of the running graces is over. Waiter::leaves_at is only to be changed through set_leaves_at().
-  Time next_leave() const;
+  Time next_leave() const { return leaving_.empty() ? kNever : leaving_.begin()->first; }
+  std::vector<uint64_t> due_to_leave(Time now) const;  // tickets
   void set_leaves_at(Waiter& waiter, Time when);
 
  private:
@@ -69,12 +71,13 @@ class WaitQueue {
   };
 
   size_t index_of(uint64_t ticket) const;
+  void note_leaving(const Waiter& waiter, bool in);
   void compact();
 
   std::vector<std::unique_ptr<Waiter>> waiters_;
   size_t head_ = 0;  // before it: taken
   size_t resource_scoped_ = 0;
-  size_t leaving_ = 0;
+  std::set<std::pair<Time, uint64_t>> leaving_;  // when, and the ticket
   std::unordered_set<Waiter*, Hash, Same> index_;
 };
 

@@ -1,10 +1,9 @@
-// The queue of one lane against a plain list, short and long: the index by requester and the space before the head
-// must not show.
+// The queue of one lane against a plain list, short and long: the index by requester and the space before the
+// head must not show.
 #include "engine/wait_queue.h"
 
-#include <gtest/gtest.h>
-
 #include <fmt/format.h>
+#include <gtest/gtest.h>
 
 #include <algorithm>
 #include <random>
@@ -20,7 +19,9 @@ std::unique_ptr<Waiter> waiter(uint64_t ticket, std::string_view node, std::stri
   return made;
 }
 
-Requester who(std::string_view node, std::string_view request = {}) { return {NodeId(node), RequestId(request)}; }
+Requester who(std::string_view node, std::string_view request = {}) {
+  return {NodeId(node), RequestId(request)};
+}
 
 Time at(int64_t us) { return Time(Duration(us)); }
 
@@ -93,7 +94,8 @@ TEST(WaitQueue, KnowsWhenTheFirstGraceIsOver) {
   EXPECT_EQ(queue.next_leave(), kNever);
 }
 
-// Random additions and removals, front and middle, over lengths below and above the one from which it has an index.
+// Random additions and removals, front and middle, over lengths below and above the one from which it has an
+// index.
 TEST(WaitQueue, BehavesAsAPlainListAtAnyLength) {
   std::mt19937 random(42);
   WaitQueue queue;

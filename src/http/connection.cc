@@ -128,7 +128,7 @@ void Connection::refuse(unsigned status, std::string_view problem) {
   framing_ = {.http_1_1 = true, .keep_alive = false, .head_only = false};
   answered_ = false;
   append({.status = status,
-          .extra_headers = status == 503 ? "Retry-After: 1\r\n" : "",
+          .extra_headers = status == 429 ? "Retry-After: 1\r\n" : "",
           .body = body,
           .close = true});
   wants_linger_ = true;

@@ -8,7 +8,7 @@ namespace turnstile::http {
 
 struct Counters {
   std::atomic<uint64_t> accepted{0};          // connections ever taken from a listener, refused ones too
-  std::atomic<uint64_t> refused{0};           // answered 503 because max_connections were open
+  std::atomic<uint64_t> refused{0};           // answered 429 because max_connections were open
   std::atomic<uint64_t> connections_open{0};  // handed to a loop and not closed yet, without refused ones
   std::atomic<uint64_t> refused_open{0};      // those that are being told so
   std::atomic<uint64_t> streams_open{0};

@@ -78,7 +78,7 @@ void EventLoop::adopt(UniqueFd socket, int family, bool refused) {
     ++open_;
     if (refused) {
       slots_[slot]->is_refused_ = true;
-      slots_[slot]->refuse(503, "The server has as many connections as it may have; try again later.");
+      slots_[slot]->refuse(429, "The server has as many connections as it may have; try again later.");
       slots_[slot]->proceed();
     } else {
       slots_[slot]->start();

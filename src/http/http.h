@@ -68,7 +68,7 @@ class Handler {
   virtual void on_timer(ConnectionId connection) = 0;
   // Everything that could be written has been handed to the kernel: answers given before this call and released.
   virtual void on_written() = 0;
-  // An error answer of the HTTP layer's own (400 framing, 408, 413, 431, 503): the body for it, as JSON.
+  // An error answer of the HTTP layer's own (400 framing, 408, 413, 429, 431): the body for it, as JSON.
   virtual std::string error_body(unsigned status, std::string_view message) = 0;
 };
 

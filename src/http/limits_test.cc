@@ -128,9 +128,9 @@ TEST(Limits, ConnectionsBeyondTheLimitAreToldToComeBackLater) {
   Client third(server.address());
   const auto refused = third.receive();
   ASSERT_TRUE(refused);
-  EXPECT_EQ(refused->status, 503u);
+  EXPECT_EQ(refused->status, 429u);
   EXPECT_NE(refused->head.find("Retry-After: 1\r\n"), std::string::npos) << refused->head;
-  EXPECT_TRUE(refused->body.starts_with("{\"status\":503")) << refused->body;
+  EXPECT_TRUE(refused->body.starts_with("{\"status\":429")) << refused->body;
   EXPECT_TRUE(third.is_at_end());
   EXPECT_EQ(server.server().counters().refused.load(), 1u);
   // When one has gone there is room again.

@@ -12,7 +12,7 @@
 #include <cstring>
 #include <memory>
 
-#include "fmt/format.h"
+#include <fmt/format.h>
 
 namespace turnstile::http {
 namespace {

@@ -4,6 +4,8 @@
 #include <gtest/gtest.h>
 
 #include <latch>
+#include <numeric>
+#include <thread>
 #include <vector>
 
 #include "journal/journal_test_support.h"
@@ -105,6 +107,19 @@ TEST(GroupCommit, AStepWithoutRecordsWaitsForThoseBeforeItAndWritesNothing) {
   ASSERT_TRUE(flush(commit));
   EXPECT_EQ(commit.durable(), 2u);
   EXPECT_EQ(store.sizes.size(), 1u);
+}
+
+TEST(GroupCommit, S31_WhatIsAppendedDuringTheStopIsDurableOnlyIfItWasWritten) {
+  HeldStore store;
+  GroupCommit commit(store, 1 << 20);
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  commit.append(kOne, at(1));
+  store.entered.wait();
+  std::thread stops([&] { commit.stop(); });
+  for (int i = 0; i < 20'000; ++i) commit.append(kOne, at(2));
+  store.let_go.count_down();
+  stops.join();
+  EXPECT_EQ(commit.durable(), std::accumulate(store.sizes.begin(), store.sizes.end(), uint64_t(0)));
 }
 
 TEST(GroupCommit, WorkWaitsForStepsThatWerePendingWhenItCame) {

@@ -113,6 +113,20 @@ TEST(Snapshot, S31_ADamagedOneIsPassedOverWhenTheWholeLogIsStillThere) {
   EXPECT_EQ(journal.report.batches, 75u);
 }
 
+TEST(Snapshot, S31_OneWithFewerRecordsThanItsEndSaysIsRefused) {
+  SimulatedDisk disk;
+  write_with_snapshot(disk, 60, 75);
+  const std::string name = files(disk, "snapshot-").front();
+  FrameBuilder end;
+  end.add_total(5);
+  disk.put(name,
+           disk.content(name).substr(0, 32) + std::string(end.seal(FrameKind::snapshot_end, 1, at(0), 32)));
+  DrivenJournal journal(disk, small_options());
+  const auto recovered = journal.recover();
+  ASSERT_FALSE(recovered);
+  EXPECT_NE(recovered.error().message.find("0 records and should have 5"), std::string::npos);
+}
+
 TEST(Snapshot, S31_OneWithoutTheLogBehindItIsRefused) {
   SimulatedDisk disk;
   write_with_snapshot(disk, 60, 75);

@@ -153,5 +153,24 @@ TEST(FileJournal, S31_ACutJournalGoesOnBehindTheCut) {
   EXPECT_FALSE(again.report.cut_torn_tail);
 }
 
+// Without zeros ahead nothing else would cover the rest of the torn batch.
+TEST(FileJournal, S31_NothingOfATornBatchIsLeftBehindAShorterOne) {
+  FileJournalOptions plain = one_segment();
+  plain.zero_ahead_bytes = 0;
+  SimulatedDisk disk;
+  disk.put(kFirstLog, script().substr(0, offsets()[kSteps] - 5));
+  World expected = world_after(kSteps - 1);
+  {
+    DrivenJournal journal(disk, plain);
+    ASSERT_EQ(*journal.recover(), expected);
+    journal.start();
+    ASSERT_TRUE(journal.commit(kSteps + 1));
+    for (const Record& record : step_records(kSteps + 1)) expected.apply(record);
+  }
+  EXPECT_EQ(disk.content(kFirstLog).size(), frame_offsets(disk.content(kFirstLog)).back());
+  DrivenJournal again(disk, plain);
+  EXPECT_EQ(*again.recover(), expected);
+}
+
 }  // namespace
 }  // namespace turnstile::testing

@@ -59,6 +59,7 @@ Result<void> App::start() {
   server_ = std::make_unique<http::Server>(std::move(http));
   if (Result<void> started = server_->start(); !started) return started;
   serving_.store(true, std::memory_order_release);
+  log_recovery_();
   housekeeper_ = std::make_unique<Housekeeper>(*this);
   return {};
 }
@@ -92,21 +93,21 @@ Result<void> App::recover() {
                   });
   Effects effects;
   const Engine::Loaded loaded = engine_->finish_load(now(), effects, [this](Effects& step) {
-    router_->release(StepId(step.step));
-    metrics_.observe(step.measures);
+    router_->release(StepId(step.step));  // what it grants is counted with all that is held, below
   });
   engine_->for_each_lane([this](std::string_view operation, bool held, size_t waiters) {
     metrics_.add_loaded(operation, held, waiters);
   });
-  if (recovered->cut_torn_tail)
-    log_warning("the last write before the stop was incomplete, and has been cut off; nobody had been answered",
-                {{"file", recovered->cut_file}, {"at", recovered->cut_at}});
-  const auto took = std::chrono::steady_clock::now() - start;
-  log_info("recovered", {{"store", settings_.store},
-                         {"records", recovered->records},
-                         {"held", loaded.holds},
-                         {"waiting", loaded.waiters},
-                         {"ms", std::chrono::duration_cast<std::chrono::milliseconds>(took).count()}});
+  log_recovery_ = [this, recovered = *recovered, loaded, took = std::chrono::steady_clock::now() - start] {
+    if (recovered.cut_torn_tail)
+      log_warning("the last write before the stop was incomplete, and has been cut off; nobody had been answered",
+                  {{"file", recovered.cut_file}, {"at", recovered.cut_at}});
+    log_info("recovered", {{"store", settings_.store},
+                           {"records", recovered.records},
+                           {"held", loaded.holds},
+                           {"waiting", loaded.waiters},
+                           {"ms", std::chrono::duration_cast<std::chrono::milliseconds>(took).count()}});
+  };
   return {};
 }
 
@@ -175,10 +176,9 @@ void App::deliver_events(unsigned loop, std::vector<Delivery>&& deliveries) {
   target.loop->post([&target, shared] { target.handler->deliver_events(*shared); });
 }
 
-void App::send_comments() {
+void App::tick() {
   if (streams_ == 0) return;
-  for (auto& per_loop : loops_)
-    per_loop->loop->post([handler = per_loop->handler] { handler->send_comments(); });
+  for (auto& per_loop : loops_) per_loop->loop->post([handler = per_loop->handler] { handler->tick(); });
 }
 
 bool App::open_stream() {

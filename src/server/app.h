@@ -2,6 +2,7 @@
 #pragma once
 
 #include <atomic>
+#include <functional>
 #include <memory>
 #include <vector>
 
@@ -55,8 +56,8 @@ class App {
   // One more stream, if there may be one.
   bool open_stream();
   void close_stream() { --streams_; }
-  // To every stream that has not had one for a while (S27).
-  void send_comments();
+  // From the housekeeper, a few times a second: lets every loop with streams look after them.
+  void tick();
 
  private:
   friend class LoopHandler;
@@ -77,6 +78,7 @@ class App {
 
   const Settings settings_;
   Metrics metrics_;
+  std::function<void()> log_recovery_;  // said when it serves: a server that cannot start says only why
   std::atomic<bool> stopping_{false};
   std::atomic<bool> serving_{false};  // loops_ are there for other threads to use
   std::atomic<size_t> streams_{0};

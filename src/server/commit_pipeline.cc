@@ -2,7 +2,7 @@
 
 namespace turnstile {
 
-uint64_t CommitPipeline::commit(const Effects& effects) {
+uint64_t CommitPipeline::commit(Effects& effects) {
   const Locked lock(mutex_);
   // A step with events and no records (there is none today) would still wait for all before it.
   uint64_t sequence = latest_.load(std::memory_order_relaxed);

@@ -29,7 +29,7 @@ class CommitPipeline : public CommitSink {
     router_ = &router;
   }
 
-  uint64_t commit(const Effects& effects) override TS_EXCLUDES(mutex_);
+  uint64_t commit(Effects& effects) override TS_EXCLUDES(mutex_);
   uint64_t latest() const override { return latest_.load(std::memory_order_acquire); }
   bool wants_records() const override { return journal_.keeps_records(); }
 

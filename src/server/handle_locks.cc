@@ -20,12 +20,12 @@ http::Outcome LoopHandler::lock(const Request& request, Responder& responder) {
     state.polls = true;
     state.poll = Errand(command.lane, command.who);
     loop_.set_timer(request.connection, parsed->wait);
-    settle();
+    settle(request.connection);
     return Outcome::waiting;
   }
   const unsigned status = append_lock_answer(body_, answer, command.lane);
   log_decision("lock", command.lane, command.who, status);
-  return respond(responder, status);
+  return respond(request, responder, status);
 }
 
 http::Outcome LoopHandler::unlock(const Request& request, Responder& responder) {
@@ -36,7 +36,7 @@ http::Outcome LoopHandler::unlock(const Request& request, Responder& responder) 
   if (answer.refusal == Refusal::none) forget_bond(request.connection, command->lane, command->who);
   const unsigned status = append_unlock_answer(body_, answer);
   log_decision("unlock", command->lane, command->who, status);
-  return respond(responder, status);
+  return respond(request, responder, status);
 }
 
 http::Outcome LoopHandler::renew(const Request& request, Responder& responder) {
@@ -45,7 +45,7 @@ http::Outcome LoopHandler::renew(const Request& request, Responder& responder) {
   if (!command) return respond_error(responder, command.error());
   const unsigned status = append_renew_answer(body_, app_.engine().renew(*command, app_.now(), fresh()));
   log_decision("renew", command->lane, command->who, status);
-  return respond(responder, status);
+  return respond(request, responder, status);
 }
 
 http::Outcome LoopHandler::cancel(const Request& request, Responder& responder) {
@@ -55,7 +55,7 @@ http::Outcome LoopHandler::cancel(const Request& request, Responder& responder) 
   const CancelAnswer answer = app_.engine().cancel(*command, app_.now(), fresh());
   const unsigned status = append_cancel_answer(body_, answer);
   log_decision("cancel", command->lane, command->who, status);
-  return respond(responder, status);
+  return respond(request, responder, status);
 }
 
 http::Outcome LoopHandler::batch(const Request& request, Responder& responder) {
@@ -71,12 +71,12 @@ http::Outcome LoopHandler::batch(const Request& request, Responder& responder) {
     frame.next_answer();
     answer_batch_item(item);
     sequence = std::max(sequence, effects_.sequence);
-    if (i + 1 < *count) settle();
+    if (i + 1 < *count) settle(request.connection);
   }
   frame.finish();
   if (*count == 0) effects_.clear();
   effects_.sequence = sequence;  // the whole answer leaves when the last of its steps is safe
-  return respond(responder, 200);
+  return respond(request, responder, 200);
 }
 
 void LoopHandler::answer_batch_item(const BatchItem& item) {
@@ -100,20 +100,16 @@ http::Outcome LoopHandler::status(const Request& request, Responder& responder) 
   const ApiResult<StatusCommand> command = post ? parser_.parse_status(request.body) : query_.parse_status(request.query);
   if (!command) return respond_error(responder, command.error());
   const StatusAnswer answer = app_.engine().status(*command, app_.now(), fresh());
-  return respond(responder, append_status_answer(body_, answer));
+  return respond(request, responder, append_status_answer(body_, answer));
 }
 
 http::Outcome LoopHandler::list(const Request& request, Responder& responder) {
-  ApiResult<ListCommand> command = query_.parse_list(request.query);
+  const ApiResult<ListCommand> command = query_.parse_list(request.query);
   if (!command) return respond_error(responder, command.error());
-  const size_t limit = command->limit++;  // one more than asked for tells whether there is a next page
-  std::vector<StatusAnswer> page = app_.engine().list(*command, app_.now(), fresh());
+  const ListAnswer answer = app_.engine().list(*command, app_.now(), fresh());
   std::optional<LaneName> next;
-  if (page.size() > limit) {
-    page.resize(limit);
-    next = page.back().lane;
-  }
-  return respond(responder, append_list_answer(body_, page, next));
+  if (answer.more) next = answer.page.back().lane;
+  return respond(request, responder, append_list_answer(body_, answer.page, next));
 }
 
 http::Outcome LoopHandler::break_hold(const Request& request, Responder& responder) {
@@ -127,14 +123,14 @@ http::Outcome LoopHandler::break_hold(const Request& request, Responder& respond
                      {"reason", command->reason},
                      {"node_id", answer.node.text},
                      {"status", status}});
-  return respond(responder, status);
+  return respond(request, responder, status);
 }
 
 http::Outcome LoopHandler::references(const Request& request, Responder& responder) {
   const ApiResult<ResourceId> resource = query_.parse_references(request.query);
   if (!resource) return respond_error(responder, resource.error());
   const ReferencesAnswer answer = app_.engine().references(*resource, fresh());
-  return respond(responder, append_references_answer(body_, answer, *resource));
+  return respond(request, responder, append_references_answer(body_, answer, *resource));
 }
 
 http::Outcome LoopHandler::change_reference(const Request& request, Responder& responder, bool add) {
@@ -144,7 +140,7 @@ http::Outcome LoopHandler::change_reference(const Request& request, Responder& r
   Engine& engine = app_.engine();
   const ReferencesAnswer answer = add ? engine.add_reference(*command, app_.now(), fresh())
                                       : engine.release_reference(*command, app_.now(), fresh());
-  return respond(responder, append_reference_change(body_, answer, command->resource));
+  return respond(request, responder, append_reference_change(body_, answer, command->resource));
 }
 
 http::Outcome LoopHandler::release_node(const Request& request, Responder& responder) {
@@ -152,7 +148,7 @@ http::Outcome LoopHandler::release_node(const Request& request, Responder& respo
   const ApiResult<NodeId> node = parser_.parse_release_node(request.body);
   if (!node) return respond_error(responder, node.error());
   const ReferencesAnswer answer = app_.engine().release_node(*node, app_.now(), fresh());
-  return respond(responder, append_release_node_answer(body_, answer, *node));
+  return respond(request, responder, append_release_node_answer(body_, answer, *node));
 }
 
 void LoopHandler::note_bond(http::ConnectionId connection, const LaneName& lane, const Requester& who) {

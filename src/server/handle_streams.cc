@@ -8,6 +8,7 @@ namespace turnstile {
 namespace {
 
 constexpr Duration kCommentEvery = std::chrono::seconds(10);
+constexpr size_t kMostBacklog = 4 * 1024 * 1024;  // bytes of missed events that a resuming stream gets
 
 // The header of that name, if it is one of our ids. Anything else cannot be known, which id 0 never is.
 std::optional<uint64_t> parse_last_event_id(std::string_view text) {
@@ -28,17 +29,26 @@ http::Outcome LoopHandler::subscribe(const Request& request, Responder& responde
   command->bond = BondId(uint64_t(request.connection));
   const Filter filter = Filter::lane(command->lane);
   const auto subscriber = SubscriberId(uint64_t(request.connection));
-  const std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
+  std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
+  std::string first(kSseComment);
   Subscribed subscribed;
-  const std::vector<Event> state = app_.engine().subscribe(*command, app_.now(), fresh(), [&] {
-    subscribed = last ? app_.router().resume(loop_.index(), subscriber, filter, *last)
-                      : app_.router().subscribe(loop_.index(), subscriber, filter);
-  });
+  do {
+    const std::vector<Event> state = app_.engine().subscribe(*command, app_.now(), fresh(), [&] {
+      subscribed = last ? app_.router().resume(loop_.index(), subscriber, filter, *last)
+                        : app_.router().subscribe(loop_.index(), subscriber, filter);
+    });
+    // Who resumes knows the state from the events it missed; everybody else is told (S27).
+    const bool reset = subscribed.outcome == Subscribed::Outcome::reset;
+    if (reset) append_sse_reset(first, subscribed.position);
+    if (reset || !last)
+      for (const Event& event : state) append_sse_event(first, subscribed.position, event);
+    last = next_resume(subscribed, first);
+  } while (last);
+
   ConnectionState& connection = connections_[uint64_t(request.connection)];
   connection.stream_is_bond = !command->who.node.empty();
   if (connection.stream_is_bond) connection.stream = Errand(command->lane, command->who);
-  const bool resumed = last && subscribed.outcome != Subscribed::Outcome::reset;
-  return start_stream(request, responder, std::move(subscribed), filter, state, resumed);
+  return start_stream(request, responder, first);
 }
 
 http::Outcome LoopHandler::events(const Request& request, Responder& responder) {
@@ -48,35 +58,34 @@ http::Outcome LoopHandler::events(const Request& request, Responder& responder) 
   if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
   const Filter filter = Filter::everything(wanted->prefix, wanted->operation);
   const auto subscriber = SubscriberId(uint64_t(request.connection));
-  const std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
+  std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
+  std::string first(kSseComment);
   fresh();
-  Subscribed subscribed = last ? app_.router().resume(loop_.index(), subscriber, filter, *last)
-                               : app_.router().subscribe(loop_.index(), subscriber, filter);
-  return start_stream(request, responder, std::move(subscribed), filter, {}, last.has_value());
+  do {
+    const Subscribed subscribed = last ? app_.router().resume(loop_.index(), subscriber, filter, *last)
+                                       : app_.router().subscribe(loop_.index(), subscriber, filter);
+    if (subscribed.outcome == Subscribed::Outcome::reset) append_sse_reset(first, subscribed.position);
+    last = next_resume(subscribed, first);
+  } while (last);
+  return start_stream(request, responder, first);
 }
 
-// `state`: what to tell somebody who has not followed so far; who resumes knows it from the events it missed.
-http::Outcome LoopHandler::start_stream(const Request& request, Responder& responder, Subscribed subscribed,
-                                        Filter filter, const std::vector<Event>& state, bool resumed) {
-  std::string first(kSseComment);
-  const bool reset = subscribed.outcome == Subscribed::Outcome::reset;
-  if (reset) append_sse_reset(first, subscribed.position);
-  if (!resumed)
-    for (const Event& event : state) append_sse_event(first, subscribed.position, event);
-  for (;;) {
-    first += app_.router().format(subscribed.backlog);
-    if (subscribed.outcome != Subscribed::Outcome::more) break;
-    subscribed = app_.router().resume(loop_.index(), SubscriberId(uint64_t(request.connection)), filter,
-                                      subscribed.position);
-    if (subscribed.outcome == Subscribed::Outcome::reset) append_sse_reset(first, subscribed.position);
-  }
+// Adds the backlog to what is sent first. A result: there is more of it, from this id on. A backlog beyond the limit
+// is as good as unknown (S28), and id 0 makes the next resume say so.
+std::optional<uint64_t> LoopHandler::next_resume(const Subscribed& subscribed, std::string& first) {
+  first += app_.router().format(subscribed.backlog);
+  if (subscribed.outcome != Subscribed::Outcome::more) return std::nullopt;
+  return first.size() > kMostBacklog ? 0 : subscribed.position;
+}
+
+http::Outcome LoopHandler::start_stream(const Request& request, Responder& responder, std::string_view first) {
   ConnectionState& connection = connections_[uint64_t(request.connection)];
   connection.streams = true;
   connection.next_comment = app_.now() + kCommentEvery;
   await(effects_.sequence);
   responder.start_stream("text/event-stream", first, effects_.sequence);
   app_.metrics().count_request(200);
-  settle();
+  settle(request.connection);
   return Outcome::stream;
 }
 

@@ -7,7 +7,7 @@ namespace turnstile {
 namespace {
 
 constexpr std::chrono::milliseconds kExpireEvery{20};
-constexpr std::chrono::seconds kCommentsEvery{1};
+constexpr std::chrono::milliseconds kTickEvery{250};
 constexpr std::chrono::seconds kSnapshotCheckEvery{1};
 constexpr size_t kMostAtOnce = 1000;  // resources between two looks at the clock
 
@@ -33,7 +33,7 @@ bool Housekeeper::wait(std::chrono::milliseconds time) TS_NO_ANALYSIS {
 
 void Housekeeper::expire_loop() {
   Effects effects;
-  Time next_comments{};
+  Time next_tick{};
   while (wait(kExpireEvery)) {
     for (;;) {
       const size_t looked_at = app_.engine().expire(app_.now(), effects, kMostAtOnce, [this](Effects& step) {
@@ -43,9 +43,9 @@ void Housekeeper::expire_loop() {
       if (looked_at < kMostAtOnce) break;
     }
     const Time now = app_.now();
-    if (now < next_comments) continue;
-    next_comments = now + kCommentsEvery;
-    app_.send_comments();
+    if (now < next_tick) continue;
+    next_tick = now + kTickEvery;
+    app_.tick();
   }
 }
 

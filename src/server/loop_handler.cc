@@ -40,7 +40,7 @@ http::Outcome LoopHandler::route(Path path, const Request& request, Responder& r
   }
 }
 
-http::Outcome LoopHandler::respond(Responder& responder, unsigned status) {
+http::Outcome LoopHandler::respond(const Request& request, Responder& responder, unsigned status) {
   http::Response response;
   response.status = status;
   response.body = body_;
@@ -48,7 +48,7 @@ http::Outcome LoopHandler::respond(Responder& responder, unsigned status) {
   await(response.release);
   responder.respond(response);
   app_.metrics().count_request(status);
-  settle();
+  settle(request.connection);
   return Outcome::answered;
 }
 
@@ -86,9 +86,22 @@ bool LoopHandler::accepts_work(Responder& responder) {
   return true;
 }
 
-void LoopHandler::settle() {
-  if (effects_.step != 0) unwritten_.push_back({effects_.sequence, effects_.step, Time{}});
+void LoopHandler::settle(http::ConnectionId connection) {
+  if (effects_.step != 0) note_unwritten({connection, effects_.sequence, effects_.step, Time{}});
   app_.distribute(effects_, this);
+}
+
+void LoopHandler::settle_without_answer() {
+  app_.router().release(StepId(effects_.step));
+  app_.distribute(effects_, this);
+}
+
+// The answers of one connection that are given in one go (a pipeline, a batch) leave together, behind the highest of
+// their sequences: so do their events.
+void LoopHandler::note_unwritten(const Unwritten& entry) {
+  for (auto at = unwritten_.rbegin(); at != unwritten_.rend() && at->connection == entry.connection; ++at)
+    at->sequence = std::max(at->sequence, entry.sequence);
+  unwritten_.push_back(entry);
 }
 
 void LoopHandler::await(uint64_t sequence) {
@@ -115,6 +128,11 @@ void LoopHandler::on_written() {
   if (!written_.empty()) app_.router().release(written_);
 }
 
+void LoopHandler::tick() {
+  on_written();  // the answers of connections that broke will never be written; their events need not wait longer
+  send_comments();
+}
+
 std::string LoopHandler::error_body(unsigned status, std::string_view message) {
   std::string body;
   append_error_json(body, make_error(error_of_http_status(status), std::string(message)));
@@ -132,7 +150,7 @@ void LoopHandler::deliver(const ReadyAnswer& answer) {
   response.status = answer.status;
   response.body = answer.body;
   response.release = answer.release;
-  if (answer.granted_at != Time{}) unwritten_.push_back({answer.release, 0, answer.granted_at});
+  if (answer.granted_at != Time{}) note_unwritten({answer.connection, answer.release, 0, answer.granted_at});
   await(answer.release);
   loop_.answer(answer.connection, response);
   app_.metrics().count_request(answer.status);
@@ -146,7 +164,7 @@ void LoopHandler::on_timer(http::ConnectionId connection) {
       app_.engine().end_poll(poll.lane(), poll.who(), PollId(uint64_t(connection)), app_.now(), fresh());
   if (!answer) return;  // its wake is under way
   const unsigned status = append_lock_answer(body_, *answer, poll.lane());
-  settle();
+  settle_without_answer();
   deliver({connection, status, body_, effects_.sequence, Time{}});
 }
 
@@ -159,19 +177,20 @@ void LoopHandler::on_closed(http::ConnectionId connection) {
   const Time now = app_.now();
   if (state.polls) {
     app_.engine().break_poll(state.poll.lane(), state.poll.who(), PollId(id), now, fresh());
-    settle();
+    settle_without_answer();
+    loop_.close(connection);  // a half-closed one is as good as gone (S21)
   }
   if (state.streams) {
     app_.router().unsubscribe(SubscriberId(id));
     app_.close_stream();
     if (state.stream_is_bond) {
       app_.engine().close_bond(state.stream.lane(), state.stream.who(), BondId(id), now, fresh());
-      settle();
+      settle_without_answer();
     }
   }
   for (const Errand& bond : state.bonds) {
     app_.engine().close_bond(bond.lane(), bond.who(), BondId(id), now, fresh());
-    settle();
+    settle_without_answer();
   }
 }
 

@@ -35,7 +35,7 @@ class LoopHandler : public http::Handler {
   void deliver(const ReadyAnswer& answer);
   void deliver_events(const std::vector<Delivery>& deliveries);
   void release(uint64_t sequence);
-  void send_comments();
+  void tick();  // now and then
   // 503 to open long polls, an end to streams.
   void shut_down();
 
@@ -45,6 +45,14 @@ class LoopHandler : public http::Handler {
   using Request = http::Request;
   using Responder = http::Responder;
   using Outcome = http::Outcome;
+
+  // A step whose answer waits to be written, or a grant whose answer does.
+  struct Unwritten {
+    http::ConnectionId connection;
+    uint64_t sequence;
+    uint64_t step;
+    Time granted_at;
+  };
 
   Outcome route(Path path, const Request& request, Responder& responder);
   // handle_locks.cc
@@ -65,13 +73,16 @@ class LoopHandler : public http::Handler {
   // handle_streams.cc
   Outcome subscribe(const Request& request, Responder& responder);
   Outcome events(const Request& request, Responder& responder);
-  Outcome start_stream(const Request& request, Responder& responder, Subscribed subscribed, Filter filter,
-                       const std::vector<Event>& state, bool resumed);
+  Outcome start_stream(const Request& request, Responder& responder, std::string_view first);
+  std::optional<uint64_t> next_resume(const Subscribed& subscribed, std::string& first);
+  void send_comments();
   // handle_info.cc
   Outcome info(Path path, Responder& responder);
 
+  void note_unwritten(const Unwritten& entry);
+
   // Answers with `body_` and what the last call of the engine caused.
-  Outcome respond(Responder& responder, unsigned status);
+  Outcome respond(const Request& request, Responder& responder, unsigned status);
   Outcome respond_text(Responder& responder, std::string_view content_type, std::string_view text);
   Outcome respond_error(Responder& responder, const ApiError& error, std::string_view more_headers = {});
   // Whether new work can be taken; otherwise it has been refused.
@@ -82,18 +93,13 @@ class LoopHandler : public http::Handler {
     body_.clear();
     return effects_;
   }
-  void settle();  // passes on what the last call caused
+  // Passes on what the last call caused; its events wait until the connection's answer is written.
+  void settle(http::ConnectionId connection);
+  void settle_without_answer();
   // An answer is about to be given that may leave when so much is durable.
   void await(uint64_t sequence);
   void erase_if_plain(http::ConnectionId connection);
   void log_decision(std::string_view call, const LaneName& lane, const Requester& who, unsigned status);
-
-  // A step whose answer waits to be written, or a grant whose answer does.
-  struct Unwritten {
-    uint64_t sequence;
-    uint64_t step;
-    Time granted_at;
-  };
 
   App& app_;
   http::Loop& loop_;

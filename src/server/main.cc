@@ -33,6 +33,7 @@ int run(const Settings& settings) {
   for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
   pthread_sigmask(SIG_BLOCK, &signals, nullptr);
   signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of the write, with a line in the log
 
   App app(settings);
   if (const Result<void> started = app.start(); !started) return fail_with(started.error().message);

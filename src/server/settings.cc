@@ -7,6 +7,8 @@
 #include <CLI/CLI.hpp>
 #include <toml++/toml.h>
 
+#include <filesystem>
+
 #include "server/version.h"
 
 namespace turnstile {
@@ -77,6 +79,8 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
 
 Result<Values> read_file(const std::string& path) {
   Values values;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored)) return fail(fmt::format("{}: there is no such file", path));
   try {
     const toml::table table = toml::parse_file(path);
     for (const auto& [toml_key, node] : table) {

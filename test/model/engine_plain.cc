@@ -106,7 +106,7 @@ Record StoredRecord::view() const {
   return out;
 }
 
-uint64_t RecordingSink::commit(const Effects& effects) {
+uint64_t RecordingSink::commit(Effects& effects) {
   for (const Record& record : effects.records) records.emplace_back(record);
   events += effects.events.size();
   return ++sequence_;

@@ -33,7 +33,7 @@ struct StoredRecord {
 // The journal of the tests: a list in memory, always durable.
 class RecordingSink final : public CommitSink {
  public:
-  uint64_t commit(const Effects& effects) override;
+  uint64_t commit(Effects& effects) override;
   uint64_t latest() const override { return sequence_; }
   bool wants_records() const override { return true; }
 

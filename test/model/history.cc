@@ -324,9 +324,9 @@ class Runner {
     std::vector<PlainStatus> all;
     ListCommand asked{.limit = 3};
     for (Lane last;;) {
-      const auto page = engine().list(asked, now_, subject_.effects());
-      for (const StatusAnswer& one : page) all.push_back(plain(one));
-      if (page.size() < asked.limit) break;
+      const ListAnswer answer = engine().list(asked, now_, subject_.effects());
+      for (const StatusAnswer& one : answer.page) all.push_back(plain(one));
+      if (!answer.more) break;
       last = all.back().lane;
       asked.after = {OperationName(last.operation), ResourceId(last.resource)};
     }

@@ -47,6 +47,11 @@ PlainLock Model::lock(const LockCommand& command, Time now, Step& out) {
   return answer;
 }
 
+// S21: asking again with monitor:false ends the connection as a bond.
+static void drop_connections(LaneModel& lane, const Who& who) {
+  std::erase_if(lane.bonds, [&](const Bond& bond) { return bond.connection && bond.who == who; });
+}
+
 // S2 for a holder: the same token; claims, restarts the lease, applies a new lease or monitor.
 PlainLock Model::holder_asks_again(Place& at, const LockCommand& command, Time now) {
   Hold& hold = *at.lane.hold;
@@ -56,6 +61,7 @@ PlainLock Model::holder_asks_again(Place& at, const LockCommand& command, Time n
   bool bonded = false;
   if (command.monitor) {
     hold.monitor = *command.monitor;
+    if (!hold.monitor) drop_connections(at.lane, hold.who);
     if (hold.monitor && command.bond != BondId::none) {
       at.lane.bonds.insert({hold.who, uint64_t(command.bond), true});
       bonded = true;
@@ -77,6 +83,7 @@ PlainLock Model::waiter_asks_again(Place& at, Waiter& waiter, const LockCommand&
   bool bonded = false;
   if (command.monitor) {
     waiter.monitor = *command.monitor;
+    if (!waiter.monitor) drop_connections(at.lane, waiter.who);
     if (waiter.monitor && command.bond != BondId::none) {
       at.lane.bonds.insert({waiter.who, uint64_t(command.bond), true});
       bonded = true;
@@ -132,9 +139,9 @@ Model::Verdict Model::judge(Place& at, const std::string& node, bool dereference
   }
   if (drop) drop_reference(at, node, dereference);
   if (at.resource.references.empty() || at.rules.guard == Guard::none) return {};
-  if (at.rules.guard == Guard::skip) return {.ending = Ending::skipped};
   if (at.rules.references == OnReferences::clear && dereference)
     return {.ending = Ending::skipped, .references = names(at.resource.references)};
+  if (at.rules.guard == Guard::skip) return {.ending = Ending::skipped};
   return {.ending = Ending::refused, .references = names(at.resource.references)};
 }
 

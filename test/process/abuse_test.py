@@ -72,7 +72,8 @@ class AbuseTest(unittest.TestCase):
         server = self.start("--header-timeout", "2s", "--body-timeout", "2s")
         before = server.resident_kib()
         bystander = Bystander(server)
-        heads = [b"GET /healthz HTTP/1.1\r\nHost: x\r\nSlow: ", b"POST /lock HTTP/1.1\r\nContent-Length: 50\r\n\r\n{\"", b""]
+        heads = [b"GET /healthz HTTP/1.1\r\nHost: x\r\nSlow: ",
+                 b"POST /lock HTTP/1.1\r\nHost: x\r\nContent-Length: 50\r\n\r\n{\"", b""]
         for i in range(count):
             self.connect(server, heads[i % 3])
         for raw in self.sockets[:50]:  # some of them go on, byte after byte
@@ -85,7 +86,8 @@ class AbuseTest(unittest.TestCase):
         bystander.finish(self)
         growth = server.resident_kib() - before
         print(f"  {count} slow connections: {growth} KiB more", flush=True)
-        self.assertLess(growth, 100_000 + 20 * count)
+        if harness.memory_counts():
+            self.assertLess(growth, 100_000 + 20 * count)
 
     def test_L15_streams_that_nobody_reads_are_cut_off_and_memory_stays_bounded(self):
         streams, silent = 250 * SCALE, 50 * SCALE
@@ -113,7 +115,8 @@ class AbuseTest(unittest.TestCase):
         growth = server.resident_kib() - before
         print(f"  {streams} streams and {silent} that nobody reads: {growth} KiB more", flush=True)
         # What is queued for a stream is shared by all, so that it is not 256 KiB for each of them.
-        self.assertLess(growth, 150_000 + 50 * (streams + silent))
+        if harness.memory_counts():
+            self.assertLess(growth, 150_000 + 50 * (streams + silent))
 
     def test_L10_a_waiter_that_polls_and_breaks_off_for_ever_costs_nothing(self):
         server = self.start("--bond-grace", "50ms")
@@ -141,7 +144,8 @@ class AbuseTest(unittest.TestCase):
                     kind, end = ends[i % len(ends)]
                     lane = {"type": kind, "resource_id": f"key-{i}"}
                     calls += [{"call": "lock", **lane, "node_id": "a"}, {"call": "lock", **lane, "node_id": "b"},
-                              {"call": "cancel", **lane, "node_id": "b"}, {"call": "unlock", **lane, "node_id": "a", **end}]
+                              {"call": "cancel", **lane, "node_id": "b"},
+                              {"call": "unlock", **lane, "node_id": "a", **end}]
                 answers = client.batch(*calls)["answers"]
                 self.assertEqual({answer["status"] for answer in answers}, {200})
             wait_until(lambda: client.metric("turnstile_resources") == 0, "nothing is known of them", every=0.05)
@@ -149,7 +153,8 @@ class AbuseTest(unittest.TestCase):
         half = come_and_go(0, count // 2)
         whole = come_and_go(count // 2, count)
         print(f"  {count} keys: {half} KiB after half of them, {whole} KiB after all", flush=True)
-        self.assertLess(whole - half, 30_000)
+        if harness.memory_counts():
+            self.assertLess(whole - half, 30_000)
         self.assertEqual(client.get("/locks")["locks"], [])
 
 

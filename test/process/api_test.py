@@ -6,7 +6,7 @@ import json
 import socket
 
 import harness
-from client import parse_answers
+from client import parse_answers, read_all
 from harness import ServerCase, wait_until
 
 
@@ -31,7 +31,8 @@ class SeedClientTest(ServerCase):
         self.unlock("a", error="it broke")
         granted, failed = stream.next()["data"], stream.next()["data"]
         for event in granted, failed:
-            self.assertEqual({"type", "resource_id", "node_id", "success", "error", "completed_at"} - event.keys(), set())
+            six = {"type", "resource_id", "node_id", "success", "error", "completed_at"}
+            self.assertEqual(six - event.keys(), set())
         self.assertEqual((granted["success"], granted["error"], granted["node_id"]), (False, "", "a"))
         self.assertEqual((failed["success"], failed["error"], failed["node_id"]), (False, "it broke", "a"))
 
@@ -285,10 +286,11 @@ class BatchTest(ServerCase):
         def request(i):
             body = json.dumps({"type": "pull", "resource_id": f"{self.resource}{i}", "node_id": f"n{i}"})
             return f"POST /lock HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}"
-        status = f"GET /lock/status?type=pull&resource_id={self.resource}99 HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n"
+        status = (f"GET /lock/status?type=pull&resource_id={self.resource}99 HTTP/1.1\r\nHost: x\r\n"
+                  "Connection: close\r\n\r\n")
         with socket.create_connection((self.server.host, self.server.port), timeout=harness.PATIENCE) as raw:
             raw.sendall("".join([request(i) for i in range(100)] + [status]).encode())
-            received = harness.read_all(raw)
+            received = read_all(raw)
         answers = parse_answers(received)
         self.assertEqual([status for status, _, _ in answers], [200] * 101)
         tokens = [json.loads(body)["token"] for _, _, body in answers[:100]]

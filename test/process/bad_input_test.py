@@ -73,7 +73,8 @@ class FieldTest(BadInputCase):
 
     def test_S1_an_optional_field_of_a_wrong_type_or_out_of_range_is_400(self):
         wrong = {
-            "/lock": {"request_id": [1, True, []], "scope": ["all", 1, "Resource"], "wait_ms": [-1, "1", 1.5, True, 2**64],
+            "/lock": {"request_id": [1, True, []], "scope": ["all", 1, "Resource"],
+                      "wait_ms": [-1, "1", 1.5, True, 2**64],
                       "lease_ms": [99, 86_400_001, -1, 0, "100", 1e3, 2**53], "monitor": [0, "true", []],
                       "dereference": [1, "false"], "info": [1, {}]},
             "/unlock": {"token": [-1, 2**53, 2**64, 1.0, "1", True], "success": [1, "true"], "error": [1, True, []],
@@ -138,7 +139,8 @@ class JsonTest(BadInputCase):
             self.assert_invalid(self.client.call("POST", "/lock", opening + b',"unknown":' + text + b"}"), name)
 
     def test_S1_a_body_that_is_no_object_is_400(self):
-        for text in b"", b" ", b"[]", b"1", b'"a"', b"null", b"true", b"{}{}", b"{} x", b"{", b"}", b"\xef\xbb\xbf{}", b"\0":
+        for text in (b"", b" ", b"[]", b"1", b'"a"', b"null", b"true", b"{}{}", b"{} x", b"{", b"}", b"\xef\xbb\xbf{}",
+                     b"\0"):
             for path in "/lock", "/unlock", "/renew", "/cancel", "/batch", "/lock/status", "/refs/add", "/admin/break":
                 self.assert_invalid(self.client.call("POST", path, text), (path, text))
 
@@ -168,8 +170,8 @@ class FramingTest(BadInputCase):
         chunked = b"%x\r\n%s\r\n0\r\n\r\n" % (len(body), body)
         for first, second in ((b"Content-Length: %d" % len(body), b"Transfer-Encoding: chunked"),
                               (b"Transfer-Encoding: chunked", b"Content-Length: %d" % len(body))):
-            self.assert_raw_refused(b"POST /unlock HTTP/1.1\r\nHost: x\r\n%s\r\n%s\r\n\r\n%s" % (first, second, chunked),
-                                    400, "invalid")
+            request = b"POST /unlock HTTP/1.1\r\nHost: x\r\n%s\r\n%s\r\n\r\n%s" % (first, second, chunked)
+            self.assert_raw_refused(request, 400, "invalid")
 
     def test_framing_a_smuggled_second_request_is_never_run(self):
         body = self.unlock_body()
@@ -177,7 +179,8 @@ class FramingTest(BadInputCase):
         for head in (b"Content-Length: 0\r\nTransfer-Encoding: chunked", b"Content-Length: 0\r\nContent-Length: 5",
                      b"Content-Length: 0, 5", b"Content-Length: +0", b"Content-Length: 0x0", b"Content-Length: -1",
                      b"Content-Length: 99999999999999999999", b"Content-Length:", b"Transfer-Encoding: gzip",
-                     b"Transfer-Encoding: chunked, identity", b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
+                     b"Transfer-Encoding: chunked, identity",
+                     b"Transfer-Encoding: chunked\r\nTransfer-Encoding: chunked",
                      b"Transfer-Encoding : chunked", b"Transfer-Encoding:\x0bchunked", b"Content-Length : 0"):
             answers = self.raw(b"POST /lock/status HTTP/1.1\r\nHost: x\r\n%s\r\n\r\n%s" % (head, smuggled))
             self.assertIn([status for status, _, _ in answers], ([400], [413]), head)
@@ -190,8 +193,9 @@ class FramingTest(BadInputCase):
                      b"GET /heal\x00thz HTTP/1.1\r\nHost: x\r\n\r\n",
                      b"GET /healthz HTTP/1.1\r\nHost: x\r\nA: b\r\n folded\r\n\r\n",
                      b"GET /healthz HTTP/1.1\r\nHost: x\r\n\tfolded: b\r\n\r\n",
-                     b"GET /healthz HTTP/1.1\r\n: no name\r\n\r\n",
-                     b"GET /healthz HTTP/1.1\r\nno colon\r\n\r\n",
+                     b"GET /healthz HTTP/1.1\r\nHost: x\r\n: no name\r\n\r\n",
+                     b"GET /healthz HTTP/1.1\r\nHost: x\r\nno colon\r\n\r\n",
+                     b"GET /healthz HTTP/1.1\r\n\r\n",
                      b"GET /healthz HTTP/1.1\r\nHost: x\r\nHost: y\r\n\r\n",
                      b"GET  /healthz HTTP/1.1\r\nHost: x\r\n\r\n",
                      b"GET healthz HTTP/1.1\r\nHost: x\r\n\r\n",
@@ -220,9 +224,9 @@ class FramingTest(BadInputCase):
             self.assertEqual((answers[0][0], json.loads(answers[0][2])["code"]), (431, "headers_too_large"))
 
     def test_section_9_L17_a_body_of_100_MB_is_413_before_it_is_sent(self):
-        self.assert_raw_refused(b"POST /lock HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n", 413, "too_large")
-        self.assert_raw_refused(b"POST /batch HTTP/1.1\r\nHost: x\r\nContent-Length: 104857600\r\n\r\n", 413, "too_large")
-        self.assert_raw_refused(b"POST /lock HTTP/1.1\r\nHost: x\r\nContent-Length: 65537\r\n\r\n", 413, "too_large")
+        for path, size in (b"/lock", 104857600), (b"/batch", 104857600), (b"/lock", 65537), (b"/batch", 1048577):
+            head = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path, size)
+            self.assert_raw_refused(head, 413, "too_large")
 
     def test_L17_a_body_of_100_MB_that_is_sent_all_the_same_is_cut_off_and_costs_no_memory(self):
         before = self.server.resident_kib()
@@ -239,7 +243,8 @@ class FramingTest(BadInputCase):
                     pass
                 self.assertLess(sent, 104857600, "nobody stopped the body")
                 read_all(raw)
-        self.assertLess(self.server.resident_kib() - before, 50_000)
+        if harness.memory_counts():
+            self.assertLess(self.server.resident_kib() - before, 50_000)
 
     def test_section_9_garbage_and_other_protocols_get_400_or_a_closed_connection(self):
         hello = bytes.fromhex("16030100c8010000c40303") + bytes(range(189))

@@ -1,8 +1,8 @@
 """Judges a history of locks that was recorded at the clients: could a correct lock server have answered like this?
 
 Tokens grow with each grant, so they give the order of the grants away, and only feasibility remains to be checked; that
-takes one sweep per lane in the order of tokens (O(n log n)). The server's own log is never asked: a server that releases
-without looking at tokens agrees with itself.
+takes one sweep per lane in the order of tokens (O(n log n)). The server's own log is never asked: a server that
+releases without looking at tokens agrees with itself.
 
 A history is a list of Acquire, Release and Look. Times are of one clock, `invoke` before the first byte of the first
 try was sent, `ret` after the last byte of the answer that settled it. Whoever records tries again until each call is
@@ -28,13 +28,15 @@ class Acquire:
 
 @dataclasses.dataclass
 class Release:
-    """The holder of a token gave it back. `refused` is the error's code if the server did not take it."""
+    """The holder of a token gave it back. `refused` is the error's code if the server did not take it; `tries` says
+    how often it was sent, because the answer to an earlier one may have been lost."""
     lane: str
     token: int
     invoke: float
     ret: float = NEVER
     success: bool = True
     refused: str = ""
+    tries: int = 1
 
 
 @dataclasses.dataclass
@@ -96,9 +98,17 @@ class Lane:
     def released(self, token):
         """Invoke and return of the release that ended a hold; a refused one ended nothing."""
         release = self.releases.get(token)
-        if release is None or release.refused:
+        if release is None or not self.took_effect(release):
             return NEVER, NEVER
         return release.invoke, release.ret
+
+    def took_effect(self, release):
+        """Also a refused one may have, if its first answer was lost: the server remembers the lane's last release only
+        (S15), so that a later one which came between makes it answer the repetition with a refusal."""
+        if not release.refused:
+            return True
+        return release.tries > 1 and any(later.token > release.token and later.invoke < release.ret
+                                         for later in self.releases.values())
 
     def check_one_holder(self):
         """Each grant at its earliest, each end at its earliest: if that does not fit, nothing does."""
@@ -122,9 +132,10 @@ class Lane:
 
     def check_releases(self):
         problems = [f"lost: the release of token {r.token} was refused ({r.refused}), but nothing else had ended it"
-                    for r in self.releases.values() if r.refused]
+                    for r in self.releases.values() if not self.took_effect(r)]
         given = {grant.token for grant in self.grants}
-        return problems + [f"token {token} was released and never given" for token in self.releases if token not in given]
+        return problems + [f"token {token} was released and never given"
+                           for token in self.releases if token not in given]
 
     def check_looks(self):
         """What was read in between must be possible: an acknowledged hold is there until its release is sent, and an
@@ -146,7 +157,7 @@ class Lane:
 
     def check_done_once(self):
         """A shared success ends the work: nobody is granted after it, nobody skips before it."""
-        done = [r for r in self.releases.values() if r.success and not r.refused]
+        done = [r for r in self.releases.values() if r.success and self.took_effect(r)]
         problems = [f"done twice: tokens {[r.token for r in done]}"] if len(done) > 1 else []
         last = min((r.token for r in done), default=NEVER)
         problems += [f"done already: token {g.token} was given after the success of {last}"

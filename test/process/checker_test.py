@@ -5,7 +5,7 @@ import unittest
 from checker import Acquire, Look, Release, check
 
 
-def correct_history(seed, lanes=3, holds=200, shared=False):
+def correct_history(seed, lanes=3, holds=200):
     """What clients of a correct server see: grants one after the other, each call's interval around its moment."""
     chance = random.Random(seed)
     history, token, moments = [], 1000, [0.0] * lanes
@@ -20,7 +20,7 @@ def correct_history(seed, lanes=3, holds=200, shared=False):
         queued = asked + (grant - asked) * chance.random() if chance.random() < 0.5 else None
         acquire = Acquire(f"lane{lane}", asked, grant + chance.random() * (end - grant) / 2, token, queued)
         history.append(acquire)
-        release = Release(f"lane{lane}", token, acquire.ret + (end - acquire.ret) / 2, end + chance.random(), not shared)
+        release = Release(f"lane{lane}", token, acquire.ret + (end - acquire.ret) / 2, end + chance.random())
         history.append(release)
         history.append(Look(f"lane{lane}", acquire.ret, release.invoke, token))
     return in_order(history)
@@ -87,6 +87,15 @@ class CheckerTest(unittest.TestCase):
         self.assert_finds("lost", [hold, Release("l", 10, 5, 6, refused="not_held")])
         self.assertEqual(check([hold, Look("l", 3, 6, None), Release("l", 10, 5, 7)]), [])
 
+    def test_a_repeated_release_may_be_refused_if_a_later_one_has_come_between(self):
+        hold, after = Acquire("l", 1, 2, 10), Acquire("l", 1, 5, 11)
+        lost = Release("l", 10, 3, 9, refused="not_held", tries=2)
+        self.assertEqual(check([hold, after, lost, Release("l", 11, 6, 7)]), [])
+        self.assert_finds("lost", [hold, lost])
+        self.assert_finds("lost", [hold, after, lost, Release("l", 11, 10, 11)])
+        lost.tries = 1
+        self.assert_finds("lost", [hold, after, lost, Release("l", 11, 6, 7)])
+
     def test_another_holder_seen_while_a_hold_is_surely_there_is_found(self):
         self.assert_finds("lost", [Acquire("l", 1, 2, 10), Look("l", 3, 4, 11), Release("l", 10, 5, 6),
                                    Acquire("l", 3, 9, 11)])
@@ -113,9 +122,9 @@ class CheckerTest(unittest.TestCase):
         self.assertEqual(check([first, again] + ends), [])
 
     def test_a_skip_before_any_success_is_found(self):
-        self.assert_finds("before any success", [Acquire("p", 1, 2, None), Acquire("p", 1, 2, 10), Release("p", 10, 3, 4)],
-                          shared={"p"})
-        self.assertEqual(check([Acquire("p", 1, 4, None), Acquire("p", 1, 2, 10), Release("p", 10, 3, 4)], shared={"p"}), [])
+        work = [Acquire("p", 1, 2, 10), Release("p", 10, 3, 4)]
+        self.assert_finds("before any success", [Acquire("p", 1, 2, None)] + work, shared={"p"})
+        self.assertEqual(check([Acquire("p", 1, 4, None)] + work, shared={"p"}), [])
 
 
 if __name__ == "__main__":

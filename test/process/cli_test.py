@@ -8,14 +8,14 @@ import time
 import unittest
 
 import harness
-from harness import Server, ServerCase, wait_until
+from harness import ServerCase, wait_until
 
 
 def run(*arguments, user=None, **environment):
     """A server that is expected to refuse, and to have ended when this returns. One that serves instead is ended, and
     shows it by what it printed."""
-    process = subprocess.Popen([harness.binary(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-                               cwd="/" if user else harness.temporary_directory(), user=user,
+    process = subprocess.Popen([harness.binary(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                               text=True, cwd="/" if user else harness.temporary_directory(), user=user,
                                env=harness.plain_environment(**environment))
     with process:
         printed = ""
@@ -244,7 +244,8 @@ class SignalTest(ServerCase):
         self.assertEqual(self.server.stop(), 0)
         self.server.restart()
         client = self.server.client()
-        self.assertEqual({name: self.status(resource_id=name, client=client)["holder"]["token"] for name in tokens}, tokens)
+        for name, token in tokens.items():
+            self.assertEqual(self.status(resource_id=name, client=client)["holder"]["token"], token)
 
     def test_SIGTERM_ends_the_server_within_five_seconds_whatever_its_clients_do(self):
         def scenario(i):
@@ -300,7 +301,8 @@ class LogTest(ServerCase):
         self.hold("a", client=client, info="x\n2026-01-01 00:00:00.000 E forged")
         client.post("/admin/break", type="pull", resource_id=self.resource, reason="x\nforged line")
         self.assertEqual(server.stop(), 0)
-        self.assertFalse([line for line in server.log().rstrip("\n").split("\n") if line.startswith(("forged", "2026-01-01"))])
+        for line in server.log().split("\n"):
+            self.assertFalse(line.startswith(("forged", "2026-01-01")), line)
 
 
 if __name__ == "__main__":

@@ -1,13 +1,13 @@
-"""What a real disk, a real crash and a failing disk do to the real server: nothing acknowledged is lost (S31, S32, X9)."""
+"""What a crash, damaged files and a failing disk do to the real server: nothing acknowledged is lost (S31, S32, X9)."""
 import os
 import resource
 import shutil
 import signal
 import subprocess
-import unittest
 
 import harness
 import journal_files
+from client import BrokenAnswer
 from harness import Server, ServerCase, wait_until
 
 
@@ -154,12 +154,11 @@ class CrashTest(DurabilityCase):
             self.assertEqual((self.holder(), self.queued()), ("a", ["b"]))
 
     def test_S31_a_lease_gets_its_full_time_again_after_a_crash(self):
-        stream_path = {"type": "pull", "resource_id": self.resource}
         self.hold("a", lease_ms=400)
         self.crash()
         # It may have run out before the crash on a slow machine; then there is nothing to see.
         if self.holder() == "a":
-            stream = self.server.stream(**stream_path)
+            stream = self.server.stream(type="pull", resource_id=self.resource)
             self.assertEqual(stream.next_of("expired")["reason"], "lease")
         wait_until(lambda: self.holder() is None, "the lease has run out")
 
@@ -285,7 +284,7 @@ class FailingDiskTest(DurabilityCase):
                     break
                 self.assertEqual(answer.status, 200)
                 acknowledged[f"r{i}"] = answer["token"]
-        except (OSError, harness.BrokenAnswer):
+        except (OSError, BrokenAnswer):
             pass
         return acknowledged
 
@@ -314,9 +313,10 @@ class FailingDiskTest(DurabilityCase):
     def inject(self, call, error, when):
         """A server whose system call of this name fails from the nth time on."""
         if can_trace():
-            wrapper = ["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}", "-e", f"inject={call}:error={error}:when={when}+"]
-            return self.own(wrapper=wrapper)
-        return self.own(environment={"LD_PRELOAD": build_shim(), "SHIM_CALL": call, "SHIM_ERROR": error, "SHIM_WHEN": str(when)})
+            return self.own(wrapper=["strace", "-f", "-o", "/dev/null", "-e", f"trace={call}",
+                                     "-e", f"inject={call}:error={error}:when={when}+"])
+        return self.own(environment={"LD_PRELOAD": build_shim(), "SHIM_CALL": call, "SHIM_ERROR": error,
+                                     "SHIM_WHEN": str(when)})
 
     def test_S31_S32_a_full_disk_stops_the_server_and_loses_nothing(self):
         server = self.inject("pwrite64", "ENOSPC", 30)

@@ -1,4 +1,4 @@
-"""Everything of the real server that is not about locks: paths and methods, health, metrics, version, the API's text."""
+"""What of the real server is not about locks: paths and methods, health, metrics, version, the API's description."""
 import harness
 from harness import ServerCase, wait_until
 

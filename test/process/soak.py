@@ -1,7 +1,7 @@
 """./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then abuse at full size. Exit code 0: all well.
 
-The same tests as in CI, with other numbers: 10,000 slow connections, 5,000 streams and 1,000 that nobody reads, a million
-keys. Each round of kills has a seed of its own, which is printed, so that a failure can be repeated:
+The same tests as in CI, with other numbers: 10,000 slow connections, 5,000 streams and 1,000 that nobody reads, a
+million keys. Each round of kills has a seed of its own, which is printed, so that a failure can be repeated:
 TURNSTILE_KILLS=50 TURNSTILE_SEED=... python3 test/process/kill_test.py
 """
 import os
@@ -37,7 +37,8 @@ def main():
     while good and (rounds == 0 or time.monotonic() < end):
         rounds += 1
         good = run("kill_test.py", TURNSTILE_KILLS=str(KILLS_A_ROUND), TURNSTILE_SEED=str(random.randrange(1_000_000)))
-        print(f"== {rounds * KILLS_A_ROUND} kills, {max(0, (end - time.monotonic()) / 60):.1f} minutes left", flush=True)
+        left = max(0, (end - time.monotonic()) / 60)
+        print(f"== {rounds * KILLS_A_ROUND} kills, {left:.1f} minutes left", flush=True)
     size = min(FULL_SIZE, harness.allow_many_files() // SOCKETS_A_SIZE)
     if size < FULL_SIZE:
         print(f"== only {size * 500} connections, because of ulimit -n", flush=True)

@@ -1,7 +1,7 @@
 """Clients that lock, wait and unlock all the time, never give up, and write down what they saw, for checker.py.
 
-Each call is tried again with the same request id until it is answered, whatever happens to the server meanwhile; that is
-what a client of ours does, and what makes every call of the history settled.
+Each call is tried again with the same request id until it is answered, whatever happens to the server meanwhile; that
+is what a client of ours does, and what makes every call of the history settled.
 """
 import random
 import threading
@@ -45,7 +45,7 @@ class Workload:
 
     def look(self, lanes=None):
         """Reads who holds each lane now, as somebody who does not take part."""
-        caller = Caller(self.server, self.stopping)
+        caller = Caller(self.server)
         for kind, resource in lanes or [("own", name) for name in MUTEXES] + [("pull", f"layer-{self.layer}")]:
             invoke = time.monotonic()
             status = caller.get("/lock/status", type=kind, resource_id=resource)
@@ -66,9 +66,10 @@ class Workload:
 class Caller:
     """Calls that are tried again until they are answered."""
 
-    def __init__(self, server, stopping):
+    def __init__(self, server):
         self.server = server
         self.client = None
+        self.tries = 0  # that the last call took
 
     def post(self, path, **fields):
         return self._settle(lambda client: client.post(path, **fields))
@@ -78,7 +79,9 @@ class Caller:
 
     def _settle(self, call):
         end = time.monotonic() + 120
+        self.tries = 0
         while True:
+            self.tries += 1
             try:
                 if self.client is None:
                     self.client = Client(self.server.host, self.server.port, timeout=30)
@@ -103,7 +106,7 @@ class OneClient:
         self.workload = workload
         self.node = node
         self.chance = chance
-        self.caller = Caller(workload.server, workload.stopping)
+        self.caller = Caller(workload.server)
         self.requests = 0
 
     def step(self):
@@ -113,7 +116,7 @@ class OneClient:
         else:
             kind, resource = "pull", f"layer-{self.workload.layer}"
         self.requests += 1
-        lane = {"type": kind, "resource_id": resource, "node_id": self.node, "request_id": f"{self.node}-{self.requests}"}
+        lane = {"type": kind, "resource_id": resource, "node_id": self.node, "request_id": str(self.requests)}
         token = self.acquire(lane)
         if token is not None:
             if self.chance.random() < 0.3:
@@ -143,7 +146,7 @@ class OneClient:
         release = Release(name(lane), token, time.monotonic(), success=self.chance.random() < 0.2)
         answer = self.caller.post("/unlock", **lane, token=token, success=release.success,
                                   error="" if release.success else "tried in vain")
-        release.ret = time.monotonic()
+        release.ret, release.tries = time.monotonic(), self.caller.tries
         if answer.status != 200:
             release.refused = answer.body.get("code", str(answer))
         if release.success and lane["type"] == "pull":

@@ -47,7 +47,8 @@ TEST(Regression, X4_WithScopeResourceEveryPairOfOperationsExcludesTheOtherInEach
     for (const char* second : operations)
       for (const bool holder_has_it : {true, false}) {
         if (first == std::string_view(second)) continue;
-        SCOPED_TRACE(std::string(first) + " then " + second + (holder_has_it ? ", holder's scope" : ", newcomer's scope"));
+        SCOPED_TRACE(std::string(first) + " then " + second +
+                     (holder_has_it ? ", holder's scope" : ", newcomer's scope"));
         TestEngine t;
         t.lock(Ask(first, "r", "n1").scope(holder_has_it ? Scope::resource : Scope::operation));
         const LockAnswer answer =
@@ -61,9 +62,10 @@ TEST(Regression, X4_WithScopeResourceEveryPairOfOperationsExcludesTheOtherInEach
 }
 
 // Ids that some way of joining or escaping would make one.
-const std::string_view kTrickyIds[] = {"a",   "a:b", "b:c", "a/b", "b/c",  "a%3Ab", "a%2Fb", "%",    "\"",  "\\\"", "'",
-                                       " ",   "a ",  " a",  "a b", "ä",    "a\xCC\x88",  // the same letter, decomposed
-                                       "日本", "\U0001F512", "A",   ".",   "..",   "*",   "a:b:c", "null", "0"};
+const std::string_view kTrickyIds[] = {
+    "a",    "a:b",        "b:c", "a/b", "b/c", "a%3Ab", "a%2Fb", "%",         "\"",
+    "\\\"", "'",          " ",   "a ",  " a",  "a b",   "ä",     "a\xCC\x88",  // the same letter, decomposed
+    "日本", "\U0001F512", "A",   ".",   "..",  "*",     "a:b:c", "null",      "0"};
 
 TEST(Regression, X5_IdsWithAnyCharactersNeverAlias) {
   TestEngine t;
@@ -92,7 +94,8 @@ TEST(Regression, X5_RequestersWithAnyCharactersNeverAlias) {
   uint32_t position = 0;
   for (std::string_view node : kTrickyIds)
     for (std::string_view request : kTrickyIds)
-      ASSERT_EQ(t.lock(Ask("pull", "r", node).request(request)).position, ++position) << node << " " << request;
+      ASSERT_EQ(t.lock(Ask("pull", "r", node).request(request)).position, ++position)
+          << node << " " << request;
   EXPECT_EQ(t.lock("pull", "r", "a:b").position, ++position) << "without a request id";
   auto again = TestEngine::load(t.sink.log.records, t.now);
   EXPECT_EQ(again->loaded.waiters, position);
@@ -100,7 +103,8 @@ TEST(Regression, X5_RequestersWithAnyCharactersNeverAlias) {
   // How each wait ended is remembered by requester, and through a snapshot.
   auto after = TestEngine::load(again->dump().records, t.now);
   for (std::string_view node : kTrickyIds)
-    for (std::string_view request : kTrickyIds) EXPECT_TRUE(after->status("pull", "r", node, request).success);
+    for (std::string_view request : kTrickyIds)
+      EXPECT_TRUE(after->status("pull", "r", node, request).success);
   EXPECT_FALSE(after->status("pull", "r", "a", "b:c:d").completed);
 }
 

@@ -1,5 +1,5 @@
-// Holes of an earlier prototype that a restart shows: X8, X9. The engine's part; that the records are really on a disk
-// is shown by the process tests.
+// Holes of an earlier prototype that a restart shows: X8, X9. The engine's part; that the records are really
+// on a disk is shown by the process tests.
 #include "engine/test_engine.h"
 
 namespace turnstile {
@@ -14,8 +14,10 @@ TEST(Regression, X8_TokensGrowOverRelease) {
     const Token token = t.lock("job", fmt::format("r{}", i % 3), "n1").token;
     EXPECT_GT(token, last);
     last = token;
-    if (i % 2) t.succeed("job", fmt::format("r{}", i % 3), "n1");
-    else t.break_hold("job", fmt::format("r{}", i % 3), "x");
+    if (i % 2)
+      t.succeed("job", fmt::format("r{}", i % 3), "n1");
+    else
+      t.break_hold("job", fmt::format("r{}", i % 3), "x");
   }
 }
 

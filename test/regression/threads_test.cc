@@ -1,5 +1,5 @@
-// Holes of an earlier prototype that only several threads can show: X2, X10. Meant for ThreadSanitizer; each also
-// counts what must come out.
+// Holes of an earlier prototype that only several threads can show: X2, X10. Meant for ThreadSanitizer; each
+// also counts what must come out.
 #include <atomic>
 #include <thread>
 
@@ -17,8 +17,8 @@ EngineSettings forgetful() {
   return settings;
 }
 
-// One holder releases while the others ask. Nobody waits: a request that was queued is cancelled, so that the resource
-// is erased and made anew all the time, which is where the prototype lost its mutex.
+// One holder releases while the others ask. Nobody waits: a request that was queued is cancelled, so that the
+// resource is erased and made anew all the time, which is where the prototype lost its mutex.
 TEST(Regression, X2_OneReleaseAgainstManyAcquirersIsOneGrantAGeneration) {
   RecordingSink sink;
   Engine engine(forgetful(), sink, Token::none);
@@ -54,14 +54,19 @@ TEST(Regression, X2_OneReleaseAgainstManyAcquirersIsOneGrantAGeneration) {
   for (const Event& event : sink.log.events) {
     if (event.kind == EventKind::cancelled) continue;
     const bool granted = event.kind == EventKind::granted;
-    EXPECT_EQ(granted, before == nullptr || before->kind != EventKind::granted) << "exactly one grant a generation";
-    if (granted) EXPECT_GT(event.token, std::exchange(last, event.token));
+    EXPECT_EQ(granted, before == nullptr || before->kind != EventKind::granted)
+        << "exactly one grant a generation";
+    if (granted) {
+      EXPECT_GT(event.token, last);
+      last = event.token;
+    }
     before = &event;
   }
   EXPECT_EQ(engine.resource_count(), 0u) << "and nothing is left behind";
 }
 
-// N acquirers queue up behind one holder that releases again and again: each release grants exactly one of them.
+// N acquirers queue up behind one holder that releases again and again: each release grants exactly one of
+// them.
 TEST(Regression, X2_EveryReleaseGrantsExactlyOneOfTheWaiters) {
   RecordingSink sink;
   Engine engine(forgetful(), sink, Token::none);
@@ -78,7 +83,8 @@ TEST(Regression, X2_EveryReleaseGrantsExactlyOneOfTheWaiters) {
           std::this_thread::yield();
           continue;
         }
-        const UnlockCommand done{lane_of("job", "r"), requester(node), answer.token, round % 2 == 0, "x", false};
+        const UnlockCommand done{
+            lane_of("job", "r"), requester(node), answer.token, round % 2 == 0, "x", false};
         out.clear();
         EXPECT_EQ(engine.unlock(done, kNow, out).refusal, Refusal::none);
         ++granted;
@@ -106,11 +112,14 @@ TEST(Regression, X10_StatusListGaugesAndSnapshotAreReadUnderLoadWithoutARace) {
         const std::string resource = fmt::format("r{}", round % 5), node = fmt::format("n{}", i);
         const LaneName lane = lane_of("pull", resource);
         out.clear();
-        engine.lock(Ask("pull", resource, node).info("some text").monitor(uint64_t(i) + 1).command, kNow, out);
+        engine.lock(Ask("pull", resource, node).info("some text").monitor(uint64_t(i) + 1).command, kNow,
+                    out);
         out.clear();
-        engine.renew({lane, requester(node), Token::none, ms(1000), Progress{uint64_t(round), 2'000}}, kNow, out);
+        engine.renew({lane, requester(node), Token::none, ms(1000), Progress{uint64_t(round), 2'000}}, kNow,
+                     out);
         out.clear();
-        engine.unlock({lane, requester(node), Token::none, round % 3 == 0, "some error", round % 5 == 0}, kNow, out);
+        engine.unlock({lane, requester(node), Token::none, round % 3 == 0, "some error", round % 5 == 0},
+                      kNow, out);
         out.clear();
         engine.release_node(NodeId(node), kNow, out);
       }
@@ -126,7 +135,7 @@ TEST(Regression, X10_StatusListGaugesAndSnapshotAreReadUnderLoadWithoutARace) {
         const StatusAnswer status = engine.status({lane_of("pull", "r1"), requester("n0")}, kNow, out);
         for (const QueueView& waiter : status.queue) seen += waiter.info.size();
         out.clear();
-        for (const StatusAnswer& each : engine.list({}, kNow, out)) seen += each.lane.resource.text.size();
+        for (const StatusAnswer& each : engine.list({}, kNow, out).page) seen += each.lane.resource.text.size();
         engine.for_each_lane([&](std::string_view, bool held, size_t waiters) { seen += held + waiters; });
         engine.dump([&](const Record& record) { seen += record.error.size() + record.who.node.text.size(); });
         out.clear();
