@@ -90,9 +90,9 @@ TEST(Status, OfALongQueueOnlyTheFrontIsListed) {
   EXPECT_EQ(answer.waiters.back(), fmt::format("n{}", kMostListed));
 }
 
-std::vector<std::string> names_of(const std::vector<StatusAnswer>& page) {
+std::vector<std::string> names_of(const ListAnswer& list) {
   std::vector<std::string> names;
-  for (const StatusAnswer& each : page)
+  for (const StatusAnswer& each : list.page)
     names.push_back(std::string(each.lane.resource.text) + "/" + std::string(each.lane.operation.text));
   return names;
 }
@@ -118,13 +118,25 @@ TEST_F(Listed, IsInTheOrderOfResourceAndOperationWithoutIdleLanes) {
 TEST_F(Listed, PagesGoOnAfterTheCursorEvenWithinAResource) {
   std::vector<std::string> all;
   command.limit = 1;
-  for (int pages = 0; pages < 20; ++pages) {
-    const auto page = t.list(command);
-    if (page.empty()) break;
-    all.push_back(names_of(page)[0]);
-    command.after = page[0].lane;
-  }
+  ListAnswer list;
+  do {
+    list = t.list(command);
+    ASSERT_THAT(list.page, SizeIs(1)) << "no page is empty, not even the last";
+    all.push_back(names_of(list)[0]);
+    command.after = list.page[0].lane;
+  } while (list.more);
   EXPECT_THAT(all, ElementsAre("a1/job", "a1/pull", "a2/pull", "b/pull", "c/pull", "c/update"));
+}
+
+TEST_F(Listed, SaysMoreOnlyWhenAnotherLaneThatIsWantedFollows) {
+  EXPECT_FALSE(t.list(command).more);
+  command.limit = 6;
+  EXPECT_FALSE(t.list(command).more);
+  command.limit = 5;
+  EXPECT_TRUE(t.list(command).more);
+  command.limit = 1;
+  command.state = LaneState::waiting;
+  EXPECT_FALSE(t.list(command).more) << "what follows is not waiting";
 }
 
 TEST_F(Listed, CanBeFilteredByPrefixOperationAndState) {
@@ -138,7 +150,7 @@ TEST_F(Listed, CanBeFilteredByPrefixOperationAndState) {
   command.state = LaneState::waiting;
   EXPECT_THAT(names_of(t.list(command)), ElementsAre("c/pull"));
   command.prefix = "nothing";
-  EXPECT_THAT(t.list(command), IsEmpty());
+  EXPECT_THAT(t.list(command).page, IsEmpty());
 }
 
 TEST_F(Listed, LeavesNothingBehind) {

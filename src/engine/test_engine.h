@@ -143,8 +143,8 @@ class TestEngine {
     const StatusCommand command{lane_of(operation, resource), requester(node, request)};
     return call([&](Effects& out) { return engine.status(command, now, out); });
   }
-  std::vector<StatusAnswer> list(const ListCommand& command) {
-    return call([&](Effects& out) { return engine.list(command, now, out).page; });
+  ListAnswer list(const ListCommand& command) {
+    return call([&](Effects& out) { return engine.list(command, now, out); });
   }
 
   std::vector<std::string> references(std::string_view resource) {

@@ -42,7 +42,9 @@ Result<void> App::start() {
   pipeline_ = std::make_unique<CommitPipeline>(*journal_, [this](double seconds) { metrics_.observe_commit(seconds); });
   engine_ = std::make_unique<Engine>(settings_.engine, *pipeline_, Token::none);
 
-  const unsigned threads = settings_.threads > 0 ? settings_.threads : std::max(1u, std::thread::hardware_concurrency());
+  // One core is left to the journal, the kernel's share of the network and whoever else lives here (decision 0009).
+  const unsigned cores = std::max(2u, std::thread::hardware_concurrency());
+  const unsigned threads = settings_.threads > 0 ? settings_.threads : std::min(cores - 1, 128u);
   for (unsigned i = 0; i < threads; ++i) loops_.push_back(std::make_unique<PerLoop>());
   if (Result<void> recovered = recover(); !recovered) return recovered;
 

@@ -102,7 +102,7 @@ void add_basics(std::vector<SettingRow>& rows) {
                   [](const Settings& settings) { return settings.store; }});
   rows.push_back(bool_row("insecure", "", "listen beyond this machine although nobody has to log in",
                           [](Settings& s) -> bool& { return s.insecure; }));
-  rows.push_back(number_row("threads", "HTTP threads; 0 = one for each core", 0, 128,
+  rows.push_back(number_row("threads", "HTTP threads; 0 = one for each core but one", 0, 128,
                             [](Settings& s) -> unsigned& { return s.threads; }));
   rows.push_back(number_row("shards", "tables that resources are spread over", 1, 65536,
                             [](Settings& s) -> uint32_t& { return s.engine.shards; }));

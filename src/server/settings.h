@@ -19,7 +19,7 @@ struct Settings {
   std::vector<std::string> listen;
   std::string store = "file:./turnstile-data";
   bool insecure = false;
-  unsigned threads = 0;  // 0: one for each core
+  unsigned threads = 0;  // 0: one for each core but one
   size_t max_streams = 10'000;
   bool update_requires_no_ref = false;
   std::vector<OperationRules> operations;  // over the default table
