@@ -78,7 +78,7 @@ class Journal {
 
 struct FileJournalOptions {
   uint64_t segment_bytes = 64 << 20;    // a new log file begins when the next batch would pass this size
-  uint64_t zero_ahead_bytes = 1 << 20;  // see docs/decisions/journal-zero-ahead.md; 0: append plainly
+  uint64_t zero_ahead_bytes = 1 << 20;  // see docs/decisions/0010-journal-zero-ahead.md; 0: append plainly
   uint64_t snapshot_after_bytes =
       64 << 20;                          // wants_snapshot() beyond this, and twice the last snapshot's size
   size_t most_pending_bytes = 64 << 20;  // overloaded() beyond this

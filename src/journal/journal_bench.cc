@@ -142,7 +142,7 @@ BENCHMARK(commit)
     ->UseRealTime()
     ->Unit(benchmark::kMicrosecond);
 
-// Write and sync only, on one thread: what docs/decisions/journal-zero-ahead.md rests on.
+// Write and sync only, on one thread: what docs/decisions/0010-journal-zero-ahead.md rests on.
 void write_batch(benchmark::State& state) {
   ScratchDirectory scratch;
   const auto directory = std::move(*open_directory(scratch.journal()));

@@ -1,7 +1,7 @@
 // Writing the log: one batch at a time, each synced before the next, in files that are begun anew at a bound.
 //
 // Batches are written over zeros that were written ahead: a file whose size and blocks do not change is
-// synced in half the time (docs/decisions/journal-zero-ahead.md).
+// synced in half the time (docs/decisions/0010-journal-zero-ahead.md).
 #pragma once
 
 #include <atomic>
