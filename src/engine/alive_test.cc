@@ -61,16 +61,22 @@ TEST(Lease, S22_AHoldWithALeaseIsNotEndedByMaxHold) {
   EXPECT_EQ(t.holder("pull", "r"), "n1");
 }
 
-TEST(Lease, S22_ALeaseOfAMonitoredHoldRunsTooAndWhatRunsOutFirstIsTheReason) {
+TEST(Lease, S22_ALeaseOfAMonitoredHoldRunsToo) {
   TestEngine t;
-  t.lock(Ask("pull", "r", "n1").lease(10'000).monitor(1));
-  t.close_bond("pull", "r", "n1", 1);
-  t.now += ms(20'000);
-  t.sweep();
-  EXPECT_EQ(t.last_event().reason, "bond");
   t.lock(Ask("pull", "r", "n1").lease(10'000).monitor(1));
   t.pass(10'000);
   EXPECT_EQ(t.last_event().reason, "lease");
+}
+
+TEST(Lease, S22_WhatRanOutFirstIsTheReasonEvenForALateSweep) {
+  for (const int64_t lease : {1'000, 10'000}) {
+    TestEngine t;
+    t.lock(Ask("pull", "r", "n1").lease(lease).monitor(1));
+    t.close_bond("pull", "r", "n1", 1);
+    t.now += ms(20'000);
+    t.sweep();
+    EXPECT_EQ(t.last_event().reason, lease < 3'000 ? "lease" : "bond");
+  }
 }
 
 TEST(Progress, S22_WaitersAndStatusSeeIt) {

@@ -211,7 +211,10 @@ class TestEngine {
       texts.push_back(text_of(sink.log.events[events_taken_]));
     return texts;
   }
-  const Event& last_event() const { return sink.log.events.back(); }
+  Event last_event() const {
+    EXPECT_FALSE(sink.log.events.empty()) << "nothing has happened";
+    return sink.log.events.empty() ? Event() : sink.log.events.back();
+  }
   // The one answer that this poll got.
   SeenWake wake(uint64_t poll) const {
     const auto is_it = [&](const SeenWake& each) { return each.poll == poll; };
