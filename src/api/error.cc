@@ -19,7 +19,7 @@ constexpr std::array<ErrorRow, kErrorCodes> kTable{{
      "forbidden",
      "this caller may not do that: ask whoever runs the server for the role, node or prefix",
      {}},
-    {403, "busy", "another requester holds the resource and this server does not queue: try again later", {}},
+    {403, "busy", "another requester holds the resource, and this call does not wait: try again later", {}},
     {403, "referenced", "nodes still use the resource: release their references first", {}},
     {403, "failed", "the work has failed for good a moment ago: look at the cause before trying again", {}},
     {403, "not_held", "nobody holds this lock: it was released, has expired or was never taken", {}},

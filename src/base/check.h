@@ -1,5 +1,5 @@
-// Invariants that are asserted always, in release builds too: a lock server that has lost one must stop, because
-// going on would hand out what it does not have.
+// Invariants that are asserted always, in release builds too: a lock server that has lost one must stop,
+// because going on would hand out what it does not have.
 #pragma once
 
 #include <string_view>
@@ -12,8 +12,8 @@ namespace turnstile {
 }  // namespace turnstile
 
 // `meaning` is the invariant in words, for whoever reads the last line of a log.
-#define TS_CHECK(condition, meaning)                                                  \
-  do {                                                                                \
-    if (!(condition)) [[unlikely]]                                                    \
-      ::turnstile::check_failed(__FILE__, __LINE__, #condition, meaning);             \
+#define TS_CHECK(condition, meaning)                                      \
+  do {                                                                    \
+    if (!(condition)) [[unlikely]]                                        \
+      ::turnstile::check_failed(__FILE__, __LINE__, #condition, meaning); \
   } while (false)

@@ -1,4 +1,5 @@
-// Which of many things is due next: the engine's shards ask it about resources, the HTTP loops about connections.
+// Which of many things is due next: the engine's shards ask it about resources, the HTTP loops about
+// connections.
 #pragma once
 
 #include <cstddef>
@@ -14,7 +15,8 @@ namespace turnstile {
 using HeapPlace = uint32_t;
 inline constexpr HeapPlace kNotInHeap = UINT32_MAX;
 
-// A binary heap of deadlines in which each item appears at most once and can be moved or taken out at any time.
+// A binary heap of deadlines in which each item appears at most once and can be moved or taken out at any
+// time.
 //
 // Not its job: deciding what happens then; the owner asks take_due() and applies its own rules.
 // Time: never reads a clock. Threads: none of its own; guarded by its owner.

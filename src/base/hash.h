@@ -1,4 +1,5 @@
-// The two hashes in use: FNV-1a, which the seeds choose for picking a shard, and xxHash for tables and checksums.
+// The two hashes in use: FNV-1a, which the seeds choose for picking a shard, and xxHash for tables and
+// checksums.
 #pragma once
 
 #define XXH_INLINE_ALL

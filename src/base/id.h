@@ -1,4 +1,5 @@
-// Names of things, as views. Each kind of id is a type of its own, so that a node cannot be passed for a resource.
+// Names of things, as views. Each kind of id is a type of its own, so that a node cannot be passed for a
+// resource.
 #pragma once
 
 #include <compare>

@@ -17,11 +17,16 @@ spdlog::logger& logger() {
 
 spdlog::level::level_enum to_spdlog(LogLevel level) {
   switch (level) {
-    case LogLevel::debug: return spdlog::level::debug;
-    case LogLevel::info: return spdlog::level::info;
-    case LogLevel::warning: return spdlog::level::warn;
-    case LogLevel::error: return spdlog::level::err;
-    case LogLevel::off: return spdlog::level::off;
+    case LogLevel::debug:
+      return spdlog::level::debug;
+    case LogLevel::info:
+      return spdlog::level::info;
+    case LogLevel::warning:
+      return spdlog::level::warn;
+    case LogLevel::error:
+      return spdlog::level::err;
+    case LogLevel::off:
+      return spdlog::level::off;
   }
   return spdlog::level::info;
 }
@@ -72,7 +77,8 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
     } else {
       line.append(" ").append(field.name).append("=");
     }
-    const bool plain = !field.quoted || (!json && field.value.find_first_of(" \"\\\n\r\t") == std::string::npos);
+    const bool plain =
+        !field.quoted || (!json && field.value.find_first_of(" \"\\\n\r\t") == std::string::npos);
     plain ? void(line += field.value) : append_quoted(line, field.value);
   }
   logger().log(to_spdlog(level), fmt::string_view("{}"), line);

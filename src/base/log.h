@@ -35,10 +35,14 @@ void set_log(LogLevel level, LogFormat format);
 bool log_enabled(LogLevel level);
 void log_line(LogLevel level, std::string_view message, LogFields fields);
 
-inline void log_info(std::string_view message, LogFields fields = {}) { log_line(LogLevel::info, message, fields); }
+inline void log_info(std::string_view message, LogFields fields = {}) {
+  log_line(LogLevel::info, message, fields);
+}
 inline void log_warning(std::string_view message, LogFields fields = {}) {
   log_line(LogLevel::warning, message, fields);
 }
-inline void log_error(std::string_view message, LogFields fields = {}) { log_line(LogLevel::error, message, fields); }
+inline void log_error(std::string_view message, LogFields fields = {}) {
+  log_line(LogLevel::error, message, fields);
+}
 
 }  // namespace turnstile

@@ -1,7 +1,7 @@
 // Mutexes that clang's thread-safety analysis understands (./dev check builds with it).
 //
-// Three kinds: Mutex for things there are few of; SharedMutex for tables that are mostly read; SmallMutex, in four
-// bytes, for things there are a million of.
+// Three kinds: Mutex for things there are few of; SharedMutex for tables that are mostly read; SmallMutex, in
+// four bytes, for things there are a million of.
 #pragma once
 
 #include <atomic>
@@ -52,8 +52,8 @@ class TS_CAPABILITY("mutex") SharedMutex {
   std::shared_mutex mutex_;
 };
 
-// A mutex of four bytes: a million held locks have a million of them (std::mutex takes 40 bytes each). Waits in
-// the kernel, by C++20's atomic wait, after a contender has shown itself.
+// A mutex of four bytes: a million held locks have a million of them (std::mutex takes 40 bytes each). Waits
+// in the kernel, by C++20's atomic wait, after a contender has shown itself.
 class TS_CAPABILITY("mutex") SmallMutex {
  public:
   void lock() TS_ACQUIRE() {

@@ -9,8 +9,9 @@
 
 namespace turnstile {
 
-// An owned, immutable string. The heap block holds the length (one byte below 255, else five), then the bytes, so
-// that the digest of a layer takes 72 bytes and an absent request id none (std::string: 112 and 32).
+// An owned, immutable string. The heap block holds the length (one byte below 255, else five), then the
+// bytes, so that the digest of a layer takes 72 bytes and an absent request id none (std::string: 112 and
+// 32).
 class Text {
  public:
   Text() = default;

@@ -14,7 +14,9 @@ TEST(Text, KeepsEveryLengthAroundItsTwoForms) {
   }
 }
 
-TEST(Text, KeepsNulBytes) { EXPECT_EQ(Text(std::string_view("a\0b", 3)).view(), std::string_view("a\0b", 3)); }
+TEST(Text, KeepsNulBytes) {
+  EXPECT_EQ(Text(std::string_view("a\0b", 3)).view(), std::string_view("a\0b", 3));
+}
 
 TEST(Text, TakesEightBytes) { EXPECT_EQ(sizeof(Text), 8u); }
 

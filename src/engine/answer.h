@@ -1,4 +1,5 @@
-// What the engine answers. Texts are views into the Effects that the call was given: use them before its next call.
+// What the engine answers. Texts are views into the Effects that the call was given: use them before its next
+// call.
 #pragma once
 
 #include <optional>
@@ -13,14 +14,14 @@ namespace turnstile {
 // Why a call was refused. The api folder turns each into a code and a status.
 enum class Refusal : uint8_t {
   none,
-  busy,            // S3 with allow_multi_node_download=false; S19 for /refs/add
-  referenced,      // S5
-  failed,          // S4: a kept permanent failure
+  busy,        // S3 with allow_multi_node_download=false; S19 for /refs/add
+  referenced,  // S5
+  failed,      // S4: a kept permanent failure
   queue_full,
-  not_held,        // S8
+  not_held,  // S8
   not_holder,
   stale_token,
-  references_off,  // S18
+  references_off,       // S18
   too_many_operations,  // see Operations::kMostNames
 };
 
@@ -38,21 +39,21 @@ enum class LockState : uint8_t { acquired, queued, skipped, refused, failed, can
 
 struct LockAnswer {
   LockState state = LockState::refused;
-  Refusal refusal = Refusal::none;         // with refused and failed
-  Token token = Token::none;               // with acquired
-  uint32_t attempt = 0;                    // with acquired, from 1
-  std::string_view previous_error;         // with acquired, attempt > 1
-  uint32_t position = 0;                   // with queued, from 1
-  std::optional<HolderView> holder;        // with queued and busy: who is in the way, if it is a hold
-  std::string_view error;                  // with failed: the kept error
+  Refusal refusal = Refusal::none;           // with refused and failed
+  Token token = Token::none;                 // with acquired
+  uint32_t attempt = 0;                      // with acquired, from 1
+  std::string_view previous_error;           // with acquired, attempt > 1
+  uint32_t position = 0;                     // with queued, from 1
+  std::optional<HolderView> holder;          // with queued and busy: who is in the way, if it is a hold
+  std::string_view error;                    // with failed: the kept error
   std::vector<std::string_view> references;  // with referenced, or a skipped delete: the nodes in the way
-  bool bonded = false;                     // the connection is now a bond (S21); the server must tell when it breaks
+  bool bonded = false;  // the connection is now a bond (S21); the server must tell when it breaks
 };
 
 struct UnlockAnswer {
   Refusal refusal = Refusal::none;
-  bool already = false;  // S15
-  NodeId next;           // the node that was granted this lane in the same step
+  bool already = false;                   // S15
+  NodeId next;                            // the node that was granted this lane in the same step
   std::vector<std::string_view> waiters;  // S16: nodes waiting on the resource just before
 };
 

@@ -1,5 +1,5 @@
-// Where the engine's effects go while the resource is still locked, so that two steps on one resource are recorded
-// in the order in which they happened.
+// Where the engine's effects go while the resource is still locked, so that two steps on one resource are
+// recorded in the order in which they happened.
 #pragma once
 
 #include <cstdint>
@@ -12,9 +12,9 @@ class CommitSink {
  public:
   virtual ~CommitSink() = default;
 
-  // Takes over the records and events of one step, in order, into memory: no disk or network, it is called under
-  // the resource's mutex. Returns the sequence number behind which the step's answer may leave.
-  // Its views are valid only during the call. May set effects.step.
+  // Takes over the records and events of one step, in order, into memory: no disk or network, it is called
+  // under the resource's mutex. Returns the sequence number behind which the step's answer may leave. Its
+  // views are valid only during the call. May set effects.step.
   virtual uint64_t commit(Effects& effects) = 0;
 
   // The sequence number of the latest commit: a read may leave when everything it could have seen is durable.

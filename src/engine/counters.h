@@ -10,10 +10,11 @@ namespace turnstile {
 
 // Threads: any; both counters only grow.
 struct Counters {
-  // A token_mark record is made for each block, before a token of it can be seen; a restart goes on above the mark.
+  // A token_mark record is made for each block, before a token of it can be seen; a restart goes on above the
+  // mark.
   static constexpr uint64_t kTokenBlock = 1 << 16;
 
-  std::atomic<uint64_t> tokens{0};   // the last one used
+  std::atomic<uint64_t> tokens{0};  // the last one used
   std::atomic<uint64_t> tickets{0};
 
   void raise_tokens(uint64_t used) { raise(tokens, used); }

@@ -1,5 +1,5 @@
-// What a step of the engine causes, apart from its answer: records for the journal, events for the streams, wakes
-// for long polls, measures for the metrics.
+// What a step of the engine causes, apart from its answer: records for the journal, events for the streams,
+// wakes for long polls, measures for the metrics.
 #pragma once
 
 #include <cstring>
@@ -12,16 +12,17 @@
 
 namespace turnstile {
 
-// One fact of a resource, set or erased. Facts are absolute, so that replaying a record twice is harmless, and a
-// snapshot that was taken while the server worked is made right by the log that follows it.
+// One fact of a resource, set or erased. Facts are absolute, so that replaying a record twice is harmless,
+// and a snapshot that was taken while the server worked is made right by the log that follows it.
 enum class RecordKind : uint8_t {
-  hold_set = 1,           // lane, node, request, number=token, since, until, lease, attempt, flags, text=info, error=previous, progress
-  hold_erased = 2,        // lane
-  waiter_set = 3,         // lane, number=ticket, node, request, since, lease, flags, text=info
-  waiter_erased = 4,      // lane, number=ticket
-  failures_set = 5,       // lane, attempt=failures so far, error=of the last
-  failures_erased = 6,    // lane
-  completion_set = 7,     // lane, node, error, since=when, until, flags
+  hold_set = 1,         // lane, node, request, number=token, since, until, lease, attempt, flags, text=info,
+                        // error=previous, progress
+  hold_erased = 2,      // lane
+  waiter_set = 3,       // lane, number=ticket, node, request, since, lease, flags, text=info
+  waiter_erased = 4,    // lane, number=ticket
+  failures_set = 5,     // lane, attempt=failures so far, error=of the last
+  failures_erased = 6,  // lane
+  completion_set = 7,   // lane, node, error, since=when, until, flags
   completion_erased = 8,  // lane
   released_set = 9,       // lane, node, number=token, until   (S15)
   outcome_set = 10,       // lane, node, request, attempt=Ending, error, until   (S2)
@@ -46,7 +47,7 @@ struct Record {
   Time until{};
   Duration lease{};
   Progress progress;
-  std::string_view text;   // info
+  std::string_view text;  // info
   std::string_view error;
 };
 
@@ -70,10 +71,11 @@ struct Wake {
   LockAnswer answer;
 };
 
-// For the metrics. `operation` is one of the configured ones, or empty: names of the user's own are not counted apart.
+// For the metrics. `operation` is one of the configured ones, or empty: names of the user's own are not
+// counted apart.
 enum class MeasureKind : uint8_t {
-  granted,    // time: how long it waited (0: at once)
-  ended,      // time: how long it was held
+  granted,  // time: how long it waited (0: at once)
+  ended,    // time: how long it was held
   queued,
   left_queue,  // by whatever outcome
   skipped,
@@ -86,7 +88,8 @@ struct Measure {
   Duration time{};
 };
 
-// Filled by one call, read by its caller, cleared for the next. One for each thread, so that its memory is reused.
+// Filled by one call, read by its caller, cleared for the next. One for each thread, so that its memory is
+// reused.
 class Effects {
  public:
   Effects() : arena_(buffer_, sizeof buffer_) {}

@@ -46,27 +46,33 @@ LockAnswer Engine::lock(const LockCommand& command, Time now, Effects& out) {
     full.refusal = Refusal::too_many_operations;
     return full;
   }
-  return with_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.lock(command, *operation); });
+  return with_resource(command.lane.resource, now, out,
+                       [&](Rules& rules) { return rules.lock(command, *operation); });
 }
 
 UnlockAnswer Engine::unlock(const UnlockCommand& command, Time now, Effects& out) {
-  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.unlock(command); });
+  return with_known_resource(command.lane.resource, now, out,
+                             [&](Rules& rules) { return rules.unlock(command); });
 }
 
 RenewAnswer Engine::renew(const RenewCommand& command, Time now, Effects& out) {
-  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.renew(command); });
+  return with_known_resource(command.lane.resource, now, out,
+                             [&](Rules& rules) { return rules.renew(command); });
 }
 
 CancelAnswer Engine::cancel(const CancelCommand& command, Time now, Effects& out) {
-  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.cancel(command); });
+  return with_known_resource(command.lane.resource, now, out,
+                             [&](Rules& rules) { return rules.cancel(command); });
 }
 
 StatusAnswer Engine::status(const StatusCommand& command, Time now, Effects& out) {
-  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.status(command); });
+  return with_known_resource(command.lane.resource, now, out,
+                             [&](Rules& rules) { return rules.status(command); });
 }
 
 BreakAnswer Engine::break_hold(const BreakCommand& command, Time now, Effects& out) {
-  return with_known_resource(command.lane.resource, now, out, [&](Rules& rules) { return rules.break_hold(command); });
+  return with_known_resource(command.lane.resource, now, out,
+                             [&](Rules& rules) { return rules.break_hold(command); });
 }
 
 ReferencesAnswer Engine::references(ResourceId resource, Effects& out) {
@@ -74,7 +80,8 @@ ReferencesAnswer Engine::references(ResourceId resource, Effects& out) {
 }
 
 ReferencesAnswer Engine::add_reference(const ReferenceCommand& command, Time now, Effects& out) {
-  return with_resource(command.resource, now, out, [&](Rules& rules) { return rules.add_reference(command.node); });
+  return with_resource(command.resource, now, out,
+                       [&](Rules& rules) { return rules.add_reference(command.node); });
 }
 
 ReferencesAnswer Engine::release_reference(const ReferenceCommand& command, Time now, Effects& out) {

@@ -1,7 +1,8 @@
 // The lock service without wires: every rule of docs/semantics.md sections 2 to 6 behind one class.
 //
-// A call finds its resource's shard, locks the resource, applies the rules (rules.h) and hands the effects to the
-// commit sink before it unlocks. Time is an argument; there is no clock, thread, log or I/O in this folder.
+// A call finds its resource's shard, locks the resource, applies the rules (rules.h) and hands the effects to
+// the commit sink before it unlocks. Time is an argument; there is no clock, thread, log or I/O in this
+// folder.
 #pragma once
 
 #include <functional>
@@ -21,10 +22,10 @@ namespace turnstile {
 class Shard;
 struct Resource;
 
-// Time: `now` comes with each call. Calls on one resource may be a few microseconds out of order when they come
-// from several threads; no rule depends on that.
-// Threads: every call may be made by any thread, each with an Effects of its own. load() only before all others.
-// Invariant: a resource lives in the shard its id hashes to; one holder per conflict; tokens only grow.
+// Time: `now` comes with each call. Calls on one resource may be a few microseconds out of order when they
+// come from several threads; no rule depends on that. Threads: every call may be made by any thread, each
+// with an Effects of its own. load() only before all others. Invariant: a resource lives in the shard its id
+// hashes to; one holder per conflict; tokens only grow.
 class Engine {
  public:
   // Tokens start above `first_token`, and above every one that is loaded.
@@ -55,15 +56,17 @@ class Engine {
   // The connection of an open long poll has broken.
   void break_poll(const LaneName& lane, const Requester& who, PollId poll, Time now, Effects& out);
   // An open long poll's time is up. The answer is `queued`; nothing if its Wake is already under way.
-  std::optional<LockAnswer> end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now, Effects& out);
+  std::optional<LockAnswer> end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now,
+                                     Effects& out);
 
-  // Ends what has run out, for at most `limit` resources; returns how many it looked at. Each resource is a step of
-  // its own, and `after_step` is called for each with its effects, which are then cleared.
+  // Ends what has run out, for at most `limit` resources; returns how many it looked at. Each resource is a
+  // step of its own, and `after_step` is called for each with its effects, which are then cleared.
   size_t expire(Time now, Effects& out, size_t limit, const std::function<void(Effects&)>& after_step);
   Time next_deadline() const;
 
-  // Recovery: facts in the order of the journal, then once finish_load(), which gives leases and bonds their full
-  // time again (S31) and checks the invariants. Returns how many lanes are held and how many requesters wait.
+  // Recovery: facts in the order of the journal, then once finish_load(), which gives leases and bonds their
+  // full time again (S31) and checks the invariants. Returns how many lanes are held and how many requesters
+  // wait.
   void load(const Record& record);
   void raise_tokens(Token used) { counters_.raise_tokens(uint64_t(used)); }
   struct Loaded {

@@ -7,7 +7,8 @@
 
 namespace turnstile {
 
-// The resource is pinned; unpins it. What every call comes down to: lock, apply the rules, hand over the effects.
+// The resource is pinned; unpins it. What every call comes down to: lock, apply the rules, hand over the
+// effects.
 template <class Step>
 auto Engine::run_step(Shard& shard, Resource& resource, Time now, Effects& out, Step step) {
   struct Unpin {

@@ -1,5 +1,5 @@
-// The engine's walks over all resources: listing, recovery, snapshots. Each looks at one resource at a time, so that
-// everybody else goes on meanwhile.
+// The engine's walks over all resources: listing, recovery, snapshots. Each looks at one resource at a time,
+// so that everybody else goes on meanwhile.
 #include <algorithm>
 
 #include "engine/engine_step.h"
@@ -11,7 +11,9 @@ struct Pinned {
   Resource* resource;
   Shard* shard;
   // For a heap whose front is the smallest id.
-  friend bool operator<(const Pinned& a, const Pinned& b) { return a.resource->id.view() > b.resource->id.view(); }
+  friend bool operator<(const Pinned& a, const Pinned& b) {
+    return a.resource->id.view() > b.resource->id.view();
+  }
 };
 
 bool matches(const ListCommand& command, const Lane& lane, std::string_view resource) {
@@ -53,7 +55,8 @@ ListAnswer Engine::list(const ListCommand& command, Time now, Effects& out) {
       std::vector<const Lane*> lanes;
       for (const Lane* lane = next.resource->lanes.get(); lane != nullptr; lane = lane->next.get())
         if (matches(command, *lane, next.resource->id)) lanes.push_back(lane);
-      std::sort(lanes.begin(), lanes.end(), [](auto* a, auto* b) { return a->rules().name < b->rules().name; });
+      std::sort(lanes.begin(), lanes.end(),
+                [](auto* a, auto* b) { return a->rules().name < b->rules().name; });
       for (const Lane* lane : lanes) {
         StatusAnswer status = rules.lane_status(*lane);
         const bool wanted = command.state ? status.state == *command.state : status.state != LaneState::idle;

@@ -1,5 +1,5 @@
-// Which rules an operation has. The configured ones are fixed; other names are remembered as they come, because a
-// million lanes of the same name must not store it a million times.
+// Which rules an operation has. The configured ones are fixed; other names are remembered as they come,
+// because a million lanes of the same name must not store it a million times.
 #pragma once
 
 #include <deque>
@@ -17,11 +17,13 @@ namespace turnstile {
 struct Operation {
   OperationRules rules;
   bool configured = false;
-  std::string_view metric_name() const { return configured ? std::string_view(rules.name) : std::string_view(); }
+  std::string_view metric_name() const {
+    return configured ? std::string_view(rules.name) : std::string_view();
+  }
 };
 
-// Threads: any. Never forgets a name, so a pointer stays valid; hence kMostNames, beyond which a name is refused
-// by the api (429 too_many_requests) instead of growing the table for ever.
+// Threads: any. Never forgets a name, so a pointer stays valid; hence kMostNames, beyond which a name is
+// refused by the api (429 too_many_requests) instead of growing the table for ever.
 class Operations {
  public:
   static constexpr size_t kMostNames = 10'000;

@@ -1,7 +1,7 @@
 // The state of one resource: its lanes, their holds, queues and memories, and its references.
 //
-// Plain data, laid out for a million held locks in 350 MB: what most lanes do not have stands behind a pointer.
-// Who may change it, and how, is in rules.h.
+// Plain data, laid out for a million held locks in 350 MB: what most lanes do not have stands behind a
+// pointer. Who may change it, and how, is in rules.h.
 #pragma once
 
 #include <atomic>
@@ -29,8 +29,8 @@ struct HoldExtras {
   Time bond_until = kNever;   // monitored and without a bond: when the grace is over
 };
 
-// Why a hold's one running deadline would end it. An unclaimed grant runs against its claim time-out; lease and
-// max_hold begin with the claim.
+// Why a hold's one running deadline would end it. An unclaimed grant runs against its claim time-out; lease
+// and max_hold begin with the claim.
 enum class Deadline : uint8_t { unclaimed, lease, max_hold };
 
 struct Hold {
@@ -99,15 +99,15 @@ class Endings {
   std::deque<std::pair<Time, std::string>> order_;  // by `until`, which is mostly the order of set()
 };
 
-// The open connections that show that requesters of a lane live (S21). Ten thousand may wait with one each, so
-// nothing here depends on how many there are.
+// The open connections that show that requesters of a lane live (S21). Ten thousand may wait with one each,
+// so nothing here depends on how many there are.
 class Bonds {
  public:
   bool empty() const { return by_requester_.empty(); }
   bool any(const Requester& who) const { return by_requester_.contains(to_key(who)); }
   bool has(const Requester& who, BondId id) const;
-  // False: it was there already. A subscription lives until it is closed, the connection of a monitor:true request
-  // until the hold or wait ends.
+  // False: it was there already. A subscription lives until it is closed, the connection of a monitor:true
+  // request until the hold or wait ends.
   bool add(const Requester& who, BondId id, bool subscription);
   bool erase(const Requester& who, BondId id);
   void erase_connections(const Requester& who);

@@ -1,6 +1,7 @@
 // The rules of docs/semantics.md for one resource: what each command does to it, and what follows.
 //
-// Split over rules_*.cc by section of that document: lock (2), end (3), references (5), alive (6), status, facts (8).
+// Split over rules_*.cc by section of that document: lock (2), end (3), references (5), alive (6), status,
+// facts (8).
 #pragma once
 
 #include <optional>
@@ -18,12 +19,17 @@ namespace turnstile {
 // One step on one resource. Made for each command, while the resource is locked, and gone afterwards.
 //
 // Time: `now` is that of the step. Threads: none; the resource's mutex is held by the caller.
-// Invariant: after finish() no two holds of the resource conflict, and no waiter could be granted that is not.
+// Invariant: after finish() no two holds of the resource conflict, and no waiter could be granted that is
+// not.
 class Rules {
  public:
   Rules(const EngineSettings& settings, Counters& counters, bool wants_records, Resource& resource, Time now,
         Effects& out)
-      : settings_(settings), counters_(counters), wants_records_(wants_records), resource_(resource), now_(now),
+      : settings_(settings),
+        counters_(counters),
+        wants_records_(wants_records),
+        resource_(resource),
+        now_(now),
         out_(out) {}
 
   LockAnswer lock(const LockCommand& command, const Operation& operation);
@@ -138,7 +144,9 @@ class Rules {
   }
   const Endings::Entry* ending_of(const Lane& lane, const Requester& who) const;
   const Completion* kept_completion(const Lane* lane) const;
-  Requester keep(const Requester& who) { return {NodeId(out_.keep(who.node.text)), RequestId(out_.keep(who.request.text))}; }
+  Requester keep(const Requester& who) {
+    return {NodeId(out_.keep(who.node.text)), RequestId(out_.keep(who.request.text))};
+  }
   template <class Visit>
   void for_each_lane(Visit visit) const {
     for (Lane* lane = resource_.lanes.get(); lane != nullptr; lane = lane->next.get()) visit(*lane);

@@ -47,7 +47,8 @@ RenewAnswer Rules::renew(const RenewCommand& command) {
       changed = true;
     }
   }
-  if (changed) record_hold(*lane);  // a renewal alone needs none: after a restart a lease has its full time again
+  if (changed)
+    record_hold(*lane);  // a renewal alone needs none: after a restart a lease has its full time again
   return {Refusal::none, std::chrono::milliseconds(hold.lease_ms)};
 }
 

@@ -20,7 +20,8 @@ UnlockAnswer Rules::unlock(const UnlockCommand& command) {
   Lane* lane = find_lane(command.lane.operation);
   if (lane != nullptr && lane->memory && command.token != Token::none) {  // S15
     const Released& released = lane->memory->released;
-    if (released.token == command.token && released.until > now_ && released.node.view() == command.who.node.text) {
+    if (released.token == command.token && released.until > now_ &&
+        released.node.view() == command.who.node.text) {
       answer.already = true;
       answer.waiters = waiting_nodes();
       return answer;
@@ -231,9 +232,15 @@ bool Rules::advance_one() {
   const Waiter& waiter = next->queue->front();
   const Admission admission = admit(next, *next->operation, waiter.who().node, waiter.dereference);  // S14
   switch (admission.state) {
-    case LockState::acquired: grant_waiter(*next, waiter); break;
-    case LockState::skipped: end_wait(*next, waiter, Ending::skipped, admission); break;
-    case LockState::failed: end_wait(*next, waiter, Ending::failed, admission); break;
+    case LockState::acquired:
+      grant_waiter(*next, waiter);
+      break;
+    case LockState::skipped:
+      end_wait(*next, waiter, Ending::skipped, admission);
+      break;
+    case LockState::failed:
+      end_wait(*next, waiter, Ending::failed, admission);
+      break;
     default: {
       Event event = event_of(EventKind::refused, *next, waiter.who());
       event.error = "the resource is in use by other nodes";

@@ -110,7 +110,8 @@ void Rules::dump() {
   const auto write = [this](const Record& record) { out_.records.push_back(record); };
   for_each_lane([&](Lane& lane) {
     if (lane.hold.held()) write(hold_record(lane));
-    for (size_t i = 0; lane.queue && i < lane.queue->size(); ++i) write(waiter_record(lane, lane.queue->at(i)));
+    for (size_t i = 0; lane.queue && i < lane.queue->size(); ++i)
+      write(waiter_record(lane, lane.queue->at(i)));
     if (lane.completion) write(completion_record(lane));
     if (lane.failures > 0) write(failures_record(lane));
     if (!lane.memory) return;
@@ -149,7 +150,7 @@ void Rules::load_lane(const Record& record, const Operation& operation) {
       hold.attempt = record.attempt;
       hold.scope = has(kFlagResourceScope) ? Scope::resource : Scope::operation;
       hold.monitor = has(kFlagMonitor);
-      hold.deadline = has(kFlagUnclaimed)  ? Deadline::unclaimed
+      hold.deadline = has(kFlagUnclaimed) ? Deadline::unclaimed
                       : hold.lease_ms > 0 ? Deadline::lease
                                           : Deadline::max_hold;
       if (!record.text.empty()) hold.extra().info = Text(record.text);
@@ -161,7 +162,9 @@ void Rules::load_lane(const Record& record, const Operation& operation) {
       lane.hold = std::move(hold);
       break;
     }
-    case RecordKind::hold_erased: lane.hold = Hold(); break;
+    case RecordKind::hold_erased:
+      lane.hold = Hold();
+      break;
     case RecordKind::waiter_set: {
       if (!lane.queue) lane.queue = std::make_unique<WaitQueue>();
       if (Waiter* known = lane.queue->find_ticket(record.number)) lane.queue->remove(*known);
@@ -182,7 +185,8 @@ void Rules::load_lane(const Record& record, const Operation& operation) {
       break;
     }
     case RecordKind::waiter_erased:
-      if (Waiter* known = lane.queue ? lane.queue->find_ticket(record.number) : nullptr) lane.queue->remove(*known);
+      if (Waiter* known = lane.queue ? lane.queue->find_ticket(record.number) : nullptr)
+        lane.queue->remove(*known);
       break;
     case RecordKind::failures_set:
       lane.failures = record.attempt;
@@ -195,9 +199,11 @@ void Rules::load_lane(const Record& record, const Operation& operation) {
     case RecordKind::completion_set:
       lane.completion = std::make_unique<Completion>();
       *lane.completion = {Text(record.who.node.text), Text(record.error), record.since, record.until,
-                          has(kFlagSuccess), has(kFlagPermanent)};
+                          has(kFlagSuccess),          has(kFlagPermanent)};
       break;
-    case RecordKind::completion_erased: lane.completion.reset(); break;
+    case RecordKind::completion_erased:
+      lane.completion.reset();
+      break;
     case RecordKind::released_set:
       lane.remember().released = {Token(record.number), Text(record.who.node.text), record.until};
       break;
@@ -210,7 +216,8 @@ void Rules::load_lane(const Record& record, const Operation& operation) {
     case RecordKind::outcome_erased:
       if (lane.memory && lane.memory->endings) lane.memory->endings->erase(record.who);
       break;
-    default: break;
+    default:
+      break;
   }
   // A lane that has become empty again must not pile up while a long log is replayed.
   if (lane.queue && lane.queue->empty()) lane.queue.reset();

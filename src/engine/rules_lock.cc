@@ -33,8 +33,10 @@ LockAnswer Rules::lock(const LockCommand& command, const Operation& operation) {
   Admission admission = admit(lane, operation, command.who.node, dereference);  // S4, S5
   if (admission.state != LockState::acquired) {
     const bool skipped = admission.state == LockState::skipped;
-    if (skipped && operation.rules.references == OnReferences::add) insert_reference(command.who.node);  // S17
-    out_.measures.push_back({skipped ? MeasureKind::skipped : MeasureKind::refused, operation.metric_name(), {}});
+    if (skipped && operation.rules.references == OnReferences::add)
+      insert_reference(command.who.node);  // S17
+    out_.measures.push_back(
+        {skipped ? MeasureKind::skipped : MeasureKind::refused, operation.metric_name(), {}});
     LockAnswer answer;
     answer.state = admission.state;
     answer.refusal = admission.refusal;
@@ -149,7 +151,8 @@ LockAnswer Rules::enqueue(Lane& lane, const LockCommand& command, Scope scope) {
   return answer;
 }
 
-// S4, S5 and S19, asked when nobody is in the way: of a new request, and again of a waiter whose turn has come (S14).
+// S4, S5 and S19, asked when nobody is in the way: of a new request, and again of a waiter whose turn has
+// come (S14).
 Rules::Admission Rules::admit(const Lane* lane, const Operation& operation, NodeId node, bool dereference) {
   Admission admission;
   if (const Completion* last = kept_completion(lane)) {
@@ -187,8 +190,8 @@ const Lane* Rules::holder_in_the_way(const Operation& operation, Scope scope) co
   return found;
 }
 
-// Whether a waiter with a ticket below `before` conflicts. Of its own lane every older one does; the caller, who asks
-// for the front of a lane or for a newcomer, passes that lane as `own`.
+// Whether a waiter with a ticket below `before` conflicts. Of its own lane every older one does; the caller,
+// who asks for the front of a lane or for a newcomer, passes that lane as `own`.
 bool Rules::waiter_in_the_way(const Lane* own, Scope scope, uint64_t before) const {
   bool found = false;
   for_each_lane([&](Lane& lane) {
@@ -205,7 +208,8 @@ LockAnswer Rules::queued_answer(const Lane& lane, const Waiter& waiter) {
   LockAnswer answer;
   answer.state = LockState::queued;
   answer.position = lane.queue->position(waiter);
-  if (const Lane* holder = holder_in_the_way(*lane.operation, waiter.scope)) answer.holder = holder_view(*holder);
+  if (const Lane* holder = holder_in_the_way(*lane.operation, waiter.scope))
+    answer.holder = holder_view(*holder);
   return answer;
 }
 

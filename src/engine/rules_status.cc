@@ -46,8 +46,8 @@ StatusAnswer Rules::lane_status(const Lane& lane) {
     }
   }
   if (const Completion* last = kept_completion(&lane)) {
-    answer.completion = {NodeId(out_.keep(last->node)), last->success, last->permanent, out_.keep(last->error),
-                         last->at};
+    answer.completion = {NodeId(out_.keep(last->node)), last->success, last->permanent,
+                         out_.keep(last->error), last->at};
     answer.completed = true;
     answer.success = last->success;
     answer.error = answer.completion->error;
@@ -78,8 +78,10 @@ StatusAnswer Rules::status(const StatusCommand& command) {
   }
   const Endings::Entry* ending = somebody ? ending_of(*lane, command.who) : nullptr;
   const Waiter* waiter = somebody && lane->has_waiters() ? lane->queue->find(command.who) : nullptr;
-  const bool told_to_skip = ending != nullptr && !holds && waiter == nullptr && ending->how == Ending::skipped;
-  if (told_to_skip && lane->rules().references == OnReferences::add) insert_reference(command.who.node);  // S17
+  const bool told_to_skip =
+      ending != nullptr && !holds && waiter == nullptr && ending->how == Ending::skipped;
+  if (told_to_skip && lane->rules().references == OnReferences::add)
+    insert_reference(command.who.node);  // S17
 
   answer = lane_status(*lane);
   if (!somebody) return answer;
@@ -174,7 +176,8 @@ void Rules::check_invariants() const {
   for_each_lane([&](Lane& lane) {
     if (!lane.has_waiters() || held > 0) return;
     const Waiter& front = lane.queue->front();
-    TS_CHECK(waiter_in_the_way(&lane, front.scope, front.ticket), "a free lane has no waiter that could be granted");
+    TS_CHECK(waiter_in_the_way(&lane, front.scope, front.ticket),
+             "a free lane has no waiter that could be granted");
   });
 }
 

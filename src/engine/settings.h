@@ -26,23 +26,24 @@ struct OperationRules {
 inline std::vector<OperationRules> default_operations(bool update_requires_no_ref) {
   return {
       {"pull", OnSuccess::share, OnReferences::add, Guard::skip, true},
-      {"update", OnSuccess::handoff, OnReferences::keep, update_requires_no_ref ? Guard::refuse : Guard::none, true},
+      {"update", OnSuccess::handoff, OnReferences::keep, update_requires_no_ref ? Guard::refuse : Guard::none,
+       true},
       {"delete", OnSuccess::share, OnReferences::clear, Guard::refuse, true},
   };
 }
 
 struct EngineSettings {
-  Scope default_scope = Scope::operation;                           // S7
-  bool server_keeps_references = true;                              // S17, S18
-  bool allow_multi_node_download = true;                            // S3
-  Duration retain_completed = std::chrono::minutes(5);              // S10
-  Duration retain_permanent_failure = std::chrono::seconds(10);     // S12
-  Duration retain_released = std::chrono::minutes(1);               // S15
-  Duration claim_timeout = std::chrono::seconds(10);                // S14
-  Duration bond_grace = std::chrono::seconds(3);                    // S21
-  Duration max_hold = std::chrono::hours(1);                        // S23; 0 = for ever
-  Duration stall_timeout = Duration(0);                             // S22; 0 = off
-  uint32_t max_queue = 100'000;                                     // waiters a lane
+  Scope default_scope = Scope::operation;                        // S7
+  bool server_keeps_references = true;                           // S17, S18
+  bool allow_multi_node_download = true;                         // S3
+  Duration retain_completed = std::chrono::minutes(5);           // S10
+  Duration retain_permanent_failure = std::chrono::seconds(10);  // S12
+  Duration retain_released = std::chrono::minutes(1);            // S15
+  Duration claim_timeout = std::chrono::seconds(10);             // S14
+  Duration bond_grace = std::chrono::seconds(3);                 // S21
+  Duration max_hold = std::chrono::hours(1);                     // S23; 0 = for ever
+  Duration stall_timeout = Duration(0);                          // S22; 0 = off
+  uint32_t max_queue = 100'000;                                  // waiters a lane
   uint32_t shards = 32;
   std::vector<OperationRules> operations = default_operations(false);
 };

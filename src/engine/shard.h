@@ -2,7 +2,6 @@
 #pragma once
 
 #include <boost/unordered/unordered_flat_set.hpp>
-
 #include <memory>
 #include <string_view>
 #include <vector>
@@ -16,12 +15,13 @@ namespace turnstile {
 
 // Finds resources by id and keeps them from vanishing while somebody uses them.
 //
-// Two levels of lock, as in the seeds: the table's read/write lock is held only to look up, so that 10,000 waiters
-// ending at once on one resource never hold up the others; the resource's own mutex guards its state.
-// A thread pins a resource under the table's lock and unpins it when done. The pin count and the "is empty" bit are
-// one number, so that exactly the thread that brings it to (nobody, empty) has it erased; erasing looks it up again
-// under the exclusive lock, when nobody can be about to lock its mutex any more (hole X2).
-// Lock order: resource mutex before heap mutex; table lock before heap mutex; never a resource mutex under the table's.
+// Two levels of lock, as in the seeds: the table's read/write lock is held only to look up, so that 10,000
+// waiters ending at once on one resource never hold up the others; the resource's own mutex guards its state.
+// A thread pins a resource under the table's lock and unpins it when done. The pin count and the "is empty"
+// bit are one number, so that exactly the thread that brings it to (nobody, empty) has it erased; erasing
+// looks it up again under the exclusive lock, when nobody can be about to lock its mutex any more (hole X2).
+// Lock order: resource mutex before heap mutex; table lock before heap mutex; never a resource mutex under
+// the table's.
 class Shard {
  public:
   ~Shard();

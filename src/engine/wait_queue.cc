@@ -22,8 +22,9 @@ Waiter* WaitQueue::find(const Requester& who) const {
 }
 
 size_t WaitQueue::index_of(uint64_t ticket) const {
-  const auto found = std::lower_bound(waiters_.begin() + std::ptrdiff_t(head_), waiters_.end(), ticket,
-                                      [](const auto& waiter, uint64_t wanted) { return waiter->ticket < wanted; });
+  const auto found =
+      std::lower_bound(waiters_.begin() + std::ptrdiff_t(head_), waiters_.end(), ticket,
+                       [](const auto& waiter, uint64_t wanted) { return waiter->ticket < wanted; });
   return size_t(found - waiters_.begin());
 }
 
@@ -32,7 +33,9 @@ Waiter* WaitQueue::find_ticket(uint64_t ticket) const {
   return at < waiters_.size() && waiters_[at]->ticket == ticket ? waiters_[at].get() : nullptr;
 }
 
-uint32_t WaitQueue::position(const Waiter& waiter) const { return uint32_t(index_of(waiter.ticket) - head_ + 1); }
+uint32_t WaitQueue::position(const Waiter& waiter) const {
+  return uint32_t(index_of(waiter.ticket) - head_ + 1);
+}
 
 Waiter& WaitQueue::add(std::unique_ptr<Waiter> waiter) {
   TS_CHECK(find(waiter->who()) == nullptr, "a requester is at most once in a queue");

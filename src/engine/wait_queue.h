@@ -20,9 +20,9 @@ struct Waiter {
   Scope scope = Scope::operation;
   bool monitor = false;
   bool dereference = false;
-  bool bonded = false;         // lives by its bonds: has one, or the grace of the last one runs
-  Time leaves_at = kNever;     // when that grace is over (S21)
-  std::vector<PollId> polls;   // open long polls; the answer goes to all of them
+  bool bonded = false;        // lives by its bonds: has one, or the grace of the last one runs
+  Time leaves_at = kNever;    // when that grace is over (S21)
+  std::vector<PollId> polls;  // open long polls; the answer goes to all of them
 
   Requester who() const { return {NodeId(node), RequestId(request)}; }
 };
@@ -49,7 +49,8 @@ class WaitQueue {
 
   // The ticket of the first waiter that excludes every other operation; UINT64_MAX when there is none.
   uint64_t first_resource_scope() const;
-  // When the first of the running graces is over. Waiter::leaves_at is only to be changed through set_leaves_at().
+  // When the first of the running graces is over. Waiter::leaves_at is only to be changed through
+  // set_leaves_at().
   Time next_leave() const { return leaving_.empty() ? kNever : leaving_.begin()->first; }
   std::vector<uint64_t> due_to_leave(Time now) const;  // tickets
   void set_leaves_at(Waiter& waiter, Time when);

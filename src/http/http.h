@@ -1,7 +1,8 @@
 // The interface between the HTTP loops and whoever handles requests. This folder knows nothing of locks.
 //
-// One Loop is one thread with its own connections; each has a Handler of its own, which is only ever called on that
-// thread, so that a handler's state needs no lock. What other threads have for a loop they give to post().
+// One Loop is one thread with its own connections; each has a Handler of its own, which is only ever called
+// on that thread, so that a handler's state needs no lock. What other threads have for a loop they give to
+// post().
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,8 @@ namespace turnstile::http {
 
 enum class Method : uint8_t { get, post, head, other };
 
-// Names a connection for as long as it is open; never used twice in a process. The upper 8 bits are the loop's index.
+// Names a connection for as long as it is open; never used twice in a process. The upper 8 bits are the
+// loop's index.
 enum class ConnectionId : uint64_t { none = 0 };
 constexpr unsigned loop_of(ConnectionId id) { return unsigned(uint64_t(id) >> 56); }
 
@@ -46,7 +48,7 @@ struct Response {
 enum class Outcome : uint8_t {
   answered,  // Responder::respond() was called
   waiting,   // Loop::answer() will be called later; further requests of this connection wait until then
-  stream,    // Responder::start_stream() was called: the connection now only carries what Loop::stream() sends
+  stream,  // Responder::start_stream() was called: the connection now only carries what Loop::stream() sends
 };
 
 class Responder {
@@ -61,12 +63,15 @@ class Handler {
  public:
   virtual ~Handler() = default;
   virtual Outcome handle(const Request& request, Responder& responder) = 0;
-  // The other side has closed or half-closed, or the connection broke: called once for each connection that has a
-  // waiting request, is a stream, or was marked with Loop::watch(). No call of the connection's follows.
+  // The other side has closed or half-closed, or the connection broke: called once for each connection that
+  // has a waiting request, is a stream, or was marked with Loop::watch(). No call of the connection's
+  // follows.
   virtual void on_closed(ConnectionId connection) = 0;
-  // The time given to Loop::set_timer() for a waiting request is over; the request still waits for Loop::answer().
+  // The time given to Loop::set_timer() for a waiting request is over; the request still waits for
+  // Loop::answer().
   virtual void on_timer(ConnectionId connection) = 0;
-  // Everything that could be written has been handed to the kernel: answers given before this call and released.
+  // Everything that could be written has been handed to the kernel: answers given before this call and
+  // released.
   virtual void on_written() = 0;
   // An error answer of the HTTP layer's own (400 framing, 408, 413, 429, 431): the body for it, as JSON.
   virtual std::string error_body(unsigned status, std::string_view message) = 0;
@@ -75,10 +80,12 @@ class Handler {
 struct Limits {
   size_t max_head = 16 * 1024;
   size_t max_body = 64 * 1024;
-  size_t max_batch_body = 1024 * 1024;   // for paths of which Handler factory says so; see Settings::large_body_path
+  size_t max_batch_body =
+      1024 * 1024;  // for paths of which Handler factory says so; see Settings::large_body_path
   std::string large_body_path = "/batch";
-  size_t max_connections = 60'000;       // all loops together
-  size_t max_stream_backlog = 256 * 1024;  // bytes of events not yet written to one stream; more: it is cut off
+  size_t max_connections = 60'000;  // all loops together
+  size_t max_stream_backlog =
+      256 * 1024;  // bytes of events not yet written to one stream; more: it is cut off
   Duration header_timeout = std::chrono::seconds(10);
   Duration body_timeout = std::chrono::seconds(10);
   Duration idle_timeout = std::chrono::seconds(75);
@@ -100,7 +107,8 @@ class Loop {
   virtual void set_timer(ConnectionId connection, Duration delay) = 0;
   // Ask for on_closed() although no request waits (the connection is a bond).
   virtual void watch(ConnectionId connection) = 0;
-  // Sends bytes on a stream; shared, because many streams send the same. False: gone, or cut off for its backlog.
+  // Sends bytes on a stream; shared, because many streams send the same. False: gone, or cut off for its
+  // backlog.
   virtual bool stream(ConnectionId connection, const std::shared_ptr<const std::string>& bytes) = 0;
   virtual void close(ConnectionId connection) = 0;
 

@@ -16,9 +16,7 @@
 namespace turnstile {
 namespace {
 
-constexpr std::string_view kAdvice =
-    "Nothing was changed. Restore the directory from a backup, or let another member of the cluster take "
-    "over";
+constexpr std::string_view kAdvice = "Nothing was changed. Restore the directory from a backup";
 
 std::unexpected<Error> refuse(const std::string& path, uint64_t offset, std::string_view what,
                               std::string_view advice = kAdvice) {
@@ -189,9 +187,8 @@ Result<void> Recovery::end_log(SegmentReader& reader, File& file, uint64_t first
   if (tail.verdict == TailVerdict::damaged)
     return refuse(
         path, reader.offset(), tail.why,
-        "An acknowledged batch may be lost. Nothing was changed. Restore the directory from a backup, or let "
-        "another member of the cluster take over; to accept the loss of everything from there on, cut the "
-        "file at that byte and remove later ones");
+        "An acknowledged batch may be lost. Nothing was changed. Restore the directory from a backup; to "
+        "accept the loss of everything from there on, cut the file at that byte and remove later ones");
   if (!last) {
     if (tail.verdict == TailVerdict::end) return {};
     return refuse(path, reader.offset(), tail.why + ", although a later log file exists");

@@ -17,8 +17,8 @@ namespace {
 
 constexpr std::chrono::seconds kStopWithin{4};
 
-// Where tokens and event ids of this life begin: a clock that a restored backup cannot turn back (X8). One number for
-// each microsecond is more than are ever used, and 2^53 of them last until the year 2305.
+// Where tokens and event ids of this life begin: a clock that a restored backup cannot turn back (X8). One
+// number for each microsecond is more than are ever used, and 2^53 of them last until the year 2305.
 uint64_t first_number(Time now) {
   using namespace std::chrono;
   return uint64_t((now - Time(sys_days(year(2020) / 1 / 1))).count());
@@ -39,10 +39,12 @@ Result<void> App::start() {
   Result<std::unique_ptr<Journal>> journal = open_journal();
   if (!journal) return fail(journal.error().message);
   journal_ = *std::move(journal);
-  pipeline_ = std::make_unique<CommitPipeline>(*journal_, [this](double seconds) { metrics_.observe_commit(seconds); });
+  pipeline_ = std::make_unique<CommitPipeline>(*journal_,
+                                               [this](double seconds) { metrics_.observe_commit(seconds); });
   engine_ = std::make_unique<Engine>(settings_.engine, *pipeline_, Token::none);
 
-  // One core is left to the journal, the kernel's share of the network and whoever else lives here (decision 0009).
+  // One core is left to the journal, the kernel's share of the network and whoever else lives here (decision
+  // 0009).
   const unsigned cores = std::max(2u, std::thread::hardware_concurrency());
   const unsigned threads = settings_.threads > 0 ? settings_.threads : std::min(cores - 1, 128u);
   for (unsigned i = 0; i < threads; ++i) loops_.push_back(std::make_unique<PerLoop>());
@@ -68,7 +70,8 @@ Result<void> App::start() {
 
 Result<void> App::recover() {
   const auto start = std::chrono::steady_clock::now();
-  const Result<Recovered> recovered = journal_->recover([this](const Record& record) { engine_->load(record); });
+  const Result<Recovered> recovered =
+      journal_->recover([this](const Record& record) { engine_->load(record); });
   if (!recovered) return fail(recovered.error().message);
   clock_ = std::make_unique<Clock>(recovered->latest);
   const uint64_t first = first_number(clock_->now());
@@ -84,7 +87,9 @@ Result<void> App::recover() {
         append_sse_event(text, id, event);
         return text;
       },
-      [this](unsigned loop, std::vector<Delivery>&& deliveries) { deliver_events(loop, std::move(deliveries)); });
+      [this](unsigned loop, std::vector<Delivery>&& deliveries) {
+        deliver_events(loop, std::move(deliveries));
+      });
   pipeline_->attach(*event_log_, *router_);
 
   journal_->start([this](uint64_t sequence) { on_durable(sequence); },
@@ -102,8 +107,9 @@ Result<void> App::recover() {
   });
   log_recovery_ = [this, recovered = *recovered, loaded, took = std::chrono::steady_clock::now() - start] {
     if (recovered.cut_torn_tail)
-      log_warning("the last write before the stop was incomplete, and has been cut off; nobody had been answered",
-                  {{"file", recovered.cut_file}, {"at", recovered.cut_at}});
+      log_warning(
+          "the last write before the stop was incomplete, and has been cut off; nobody had been answered",
+          {{"file", recovered.cut_file}, {"at", recovered.cut_at}});
     log_info("recovered", {{"store", settings_.store},
                            {"records", recovered.records},
                            {"held", loaded.holds},
@@ -145,8 +151,9 @@ void App::distribute(Effects& effects, LoopHandler* from) {
   }
 }
 
-// A loop is woken only when one of its answers waits, and once, however many batches come before it looks. It has
-// said what it waits for before it looked at durable() for the last time, so one of the two sees the other.
+// A loop is woken only when one of its answers waits, and once, however many batches come before it looks. It
+// has said what it waits for before it looked at durable() for the last time, so one of the two sees the
+// other.
 bool App::await_durable(unsigned loop, uint64_t sequence) {
   if (sequence <= journal_->durable()) return true;
   std::atomic<uint64_t>& awaited = loops_[loop]->awaited;
@@ -193,9 +200,11 @@ std::string App::metrics_text() {
   const http::Counters& http = server_->counters();
   metrics_.set_gauge("turnstile_connections", "Connections open now", double(http.connections_open.load()));
   metrics_.set_gauge("turnstile_streams", "Event streams open now", double(streams_.load()));
-  metrics_.set_gauge("turnstile_streams_cut", "Event streams cut off because their reader was too slow, since the start",
+  metrics_.set_gauge("turnstile_streams_cut",
+                     "Event streams cut off because their reader was too slow, since the start",
                      double(http.streams_cut.load()));
-  metrics_.set_gauge("turnstile_resources", "Resources that anything is known of", double(engine_->resource_count()));
+  metrics_.set_gauge("turnstile_resources", "Resources that anything is known of",
+                     double(engine_->resource_count()));
   return metrics_.text();
 }
 

@@ -15,8 +15,9 @@ namespace turnstile {
 // Takes each step's records and events under one mutex, so that events leave in the order of the journal.
 //
 // Not its job: holding answers back. It gives each step a sequence number; the loops write an answer when the
-// journal has come that far (http::Response::release), then say so with written(), and only then events follow (S30).
-// Threads: commit() by any, under a resource's mutex. Time: only to measure how long a commit takes.
+// journal has come that far (http::Response::release), then say so with written(), and only then events
+// follow (S30). Threads: commit() by any, under a resource's mutex. Time: only to measure how long a commit
+// takes.
 class CommitPipeline : public CommitSink {
  public:
   // `on_commit_time(seconds)`: a sample of how long a step took to become durable.

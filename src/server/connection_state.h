@@ -15,7 +15,10 @@ struct Errand {
 
   Errand() = default;
   Errand(const LaneName& lane, const Requester& who)
-      : operation(lane.operation.text), resource(lane.resource.text), node(who.node.text), request(who.request.text) {}
+      : operation(lane.operation.text),
+        resource(lane.resource.text),
+        node(who.node.text),
+        request(who.request.text) {}
 
   LaneName lane() const { return {OperationName(operation), ResourceId(resource)}; }
   Requester who() const { return {NodeId(node), RequestId(request)}; }

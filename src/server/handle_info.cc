@@ -8,8 +8,10 @@ namespace {
 constexpr std::string_view kWelcome =
     "This is turnstiled, a lock server that knows how the work ended.\n"
     "\n"
-    "Take a lock:   curl -X POST http://HOST/lock   -d '{\"type\":\"pull\",\"resource_id\":\"sha256:1\",\"node_id\":\"a\"}'\n"
-    "Free it:       curl -X POST http://HOST/unlock -d '{\"type\":\"pull\",\"resource_id\":\"sha256:1\",\"node_id\":\"a\"}'\n"
+    "Take a lock:   curl -X POST http://HOST/lock   -d "
+    "'{\"type\":\"pull\",\"resource_id\":\"sha256:1\",\"node_id\":\"a\"}'\n"
+    "Free it:       curl -X POST http://HOST/unlock -d "
+    "'{\"type\":\"pull\",\"resource_id\":\"sha256:1\",\"node_id\":\"a\"}'\n"
     "Look:          curl http://HOST/locks\n"
     "Follow:        curl -N http://HOST/events\n"
     "\n"
@@ -20,14 +22,19 @@ constexpr std::string_view kWelcome =
 http::Outcome LoopHandler::info(Path path, Responder& responder) {
   fresh();
   switch (path) {
-    case Path::healthz: return respond_text(responder, "application/json", R"({"status":"ok"})");
+    case Path::healthz:
+      return respond_text(responder, "application/json", R"({"status":"ok"})");
     case Path::readyz:
       if (!accepts_work(responder)) return Outcome::answered;
       return respond_text(responder, "application/json", R"({"ready":true})");
-    case Path::metrics: return respond_text(responder, "text/plain; version=0.0.4", app_.metrics_text());
-    case Path::version: return respond_text(responder, "application/json", app_.version_json());
-    case Path::openapi: return respond_text(responder, "application/yaml", openapi_yaml());
-    default: return respond_text(responder, "text/plain; charset=utf-8", kWelcome);
+    case Path::metrics:
+      return respond_text(responder, "text/plain; version=0.0.4", app_.metrics_text());
+    case Path::version:
+      return respond_text(responder, "application/json", app_.version_json());
+    case Path::openapi:
+      return respond_text(responder, "application/yaml", openapi_yaml());
+    default:
+      return respond_text(responder, "text/plain; charset=utf-8", kWelcome);
   }
 }
 

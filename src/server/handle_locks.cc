@@ -97,7 +97,8 @@ void LoopHandler::answer_batch_item(const BatchItem& item) {
 http::Outcome LoopHandler::status(const Request& request, Responder& responder) {
   if (!accepts_work(responder)) return Outcome::answered;  // asking claims a grant
   const bool post = request.method == http::Method::post;
-  const ApiResult<StatusCommand> command = post ? parser_.parse_status(request.body) : query_.parse_status(request.query);
+  const ApiResult<StatusCommand> command =
+      post ? parser_.parse_status(request.body) : query_.parse_status(request.query);
   if (!command) return respond_error(responder, command.error());
   const StatusAnswer answer = app_.engine().status(*command, app_.now(), fresh());
   return respond(request, responder, append_status_answer(body_, answer));

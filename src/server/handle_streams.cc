@@ -70,15 +70,16 @@ http::Outcome LoopHandler::events(const Request& request, Responder& responder) 
   return start_stream(request, responder, first);
 }
 
-// Adds the backlog to what is sent first. A result: there is more of it, from this id on. A backlog beyond the limit
-// is as good as unknown (S28), and id 0 makes the next resume say so.
+// Adds the backlog to what is sent first. A result: there is more of it, from this id on. A backlog beyond
+// the limit is as good as unknown (S28), and id 0 makes the next resume say so.
 std::optional<uint64_t> LoopHandler::next_resume(const Subscribed& subscribed, std::string& first) {
   first += app_.router().format(subscribed.backlog);
   if (subscribed.outcome != Subscribed::Outcome::more) return std::nullopt;
   return first.size() > kMostBacklog ? 0 : subscribed.position;
 }
 
-http::Outcome LoopHandler::start_stream(const Request& request, Responder& responder, std::string_view first) {
+http::Outcome LoopHandler::start_stream(const Request& request, Responder& responder,
+                                        std::string_view first) {
   ConnectionState& connection = connections_[uint64_t(request.connection)];
   connection.streams = true;
   connection.next_comment = app_.now() + kCommentEvery;

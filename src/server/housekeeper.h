@@ -1,4 +1,5 @@
-// What happens by itself, without a request: things run out, streams get comments, the journal gets a snapshot.
+// What happens by itself, without a request: things run out, streams get comments, the journal gets a
+// snapshot.
 #pragma once
 
 #include <condition_variable>
@@ -10,7 +11,8 @@ namespace turnstile {
 
 class App;
 
-// Two threads: one looks every few milliseconds for what has run out; the other takes snapshots, which can be slow.
+// Two threads: one looks every few milliseconds for what has run out; the other takes snapshots, which can be
+// slow.
 //
 // Not its job: deciding what running out means; the engine does.
 // Threads: two of its own, from construction to destruction.

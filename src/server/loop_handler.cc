@@ -11,9 +11,9 @@ http::Outcome LoopHandler::handle(const Request& request, Responder& responder) 
   const std::optional<Path> path = find_path(request.path);
   if (!path) return respond_error(responder, make_error(ErrorCode::unknown_path));
   const PathMethod method = request.method == http::Method::get    ? kGet
-                        : request.method == http::Method::post ? kPost
-                        : request.method == http::Method::head ? kHead
-                                                               : PathMethod(0);
+                            : request.method == http::Method::post ? kPost
+                            : request.method == http::Method::head ? kHead
+                                                                   : PathMethod(0);
   if (!allows(*path, method))
     return respond_error(responder, make_error(ErrorCode::method_not_allowed), allow_header(*path));
   return route(*path, request, responder);
@@ -21,22 +21,37 @@ http::Outcome LoopHandler::handle(const Request& request, Responder& responder) 
 
 http::Outcome LoopHandler::route(Path path, const Request& request, Responder& responder) {
   switch (path) {
-    case Path::lock: return lock(request, responder);
-    case Path::unlock: return unlock(request, responder);
-    case Path::renew: return renew(request, responder);
-    case Path::cancel: return cancel(request, responder);
-    case Path::batch: return batch(request, responder);
-    case Path::lock_status: return status(request, responder);
-    case Path::locks: return list(request, responder);
+    case Path::lock:
+      return lock(request, responder);
+    case Path::unlock:
+      return unlock(request, responder);
+    case Path::renew:
+      return renew(request, responder);
+    case Path::cancel:
+      return cancel(request, responder);
+    case Path::batch:
+      return batch(request, responder);
+    case Path::lock_status:
+      return status(request, responder);
+    case Path::locks:
+      return list(request, responder);
     case Path::lock_subscribe:
-    case Path::subscribe: return subscribe(request, responder);
-    case Path::events: return events(request, responder);
-    case Path::refs: return references(request, responder);
-    case Path::refs_add: return change_reference(request, responder, true);
-    case Path::refs_release: return change_reference(request, responder, false);
-    case Path::refs_release_node: return release_node(request, responder);
-    case Path::admin_break: return break_hold(request, responder);
-    default: return info(path, responder);
+    case Path::subscribe:
+      return subscribe(request, responder);
+    case Path::events:
+      return events(request, responder);
+    case Path::refs:
+      return references(request, responder);
+    case Path::refs_add:
+      return change_reference(request, responder, true);
+    case Path::refs_release:
+      return change_reference(request, responder, false);
+    case Path::refs_release_node:
+      return release_node(request, responder);
+    case Path::admin_break:
+      return break_hold(request, responder);
+    default:
+      return info(path, responder);
   }
 }
 
@@ -52,7 +67,8 @@ http::Outcome LoopHandler::respond(const Request& request, Responder& responder,
   return Outcome::answered;
 }
 
-http::Outcome LoopHandler::respond_text(Responder& responder, std::string_view content_type, std::string_view text) {
+http::Outcome LoopHandler::respond_text(Responder& responder, std::string_view content_type,
+                                        std::string_view text) {
   http::Response response;
   response.content_type = content_type;
   response.body = text;
@@ -61,7 +77,8 @@ http::Outcome LoopHandler::respond_text(Responder& responder, std::string_view c
   return Outcome::answered;
 }
 
-http::Outcome LoopHandler::respond_error(Responder& responder, const ApiError& error, std::string_view more_headers) {
+http::Outcome LoopHandler::respond_error(Responder& responder, const ApiError& error,
+                                         std::string_view more_headers) {
   body_.clear();
   append_error_json(body_, error);
   http::Response response;
@@ -96,8 +113,8 @@ void LoopHandler::settle_without_answer() {
   app_.distribute(effects_, this);
 }
 
-// The answers of one connection that are given in one go (a pipeline, a batch) leave together, behind the highest of
-// their sequences: so do their events.
+// The answers of one connection that are given in one go (a pipeline, a batch) leave together, behind the
+// highest of their sequences: so do their events.
 void LoopHandler::note_unwritten(const Unwritten& entry) {
   for (auto at = unwritten_.rbegin(); at != unwritten_.rend() && at->connection == entry.connection; ++at)
     at->sequence = std::max(at->sequence, entry.sequence);
@@ -116,20 +133,20 @@ void LoopHandler::release(uint64_t sequence) {
 // Answers up to released_ are with the kernel now: their events may follow (S30).
 void LoopHandler::on_written() {
   if (unwritten_.empty()) return;
-  const Time now = app_.now();
   written_.clear();
   while (!unwritten_.empty() && unwritten_.front().sequence <= released_) {
     const Unwritten& done = unwritten_.front();
     if (done.step != 0) written_.push_back(StepId(done.step));
     if (done.granted_at != Time{})
-      app_.metrics().observe_handover(std::chrono::duration<double>(now - done.granted_at).count());
+      app_.metrics().observe_handover(std::chrono::duration<double>(app_.now() - done.granted_at).count());
     unwritten_.pop_front();
   }
   if (!written_.empty()) app_.router().release(written_);
 }
 
 void LoopHandler::tick() {
-  on_written();  // the answers of connections that broke will never be written; their events need not wait longer
+  on_written();  // the answers of connections that broke will never be written; their events need not wait
+                 // longer
   send_comments();
 }
 
@@ -222,7 +239,8 @@ void LoopHandler::shut_down() {
   for (uint64_t id : streams) loop_.close(http::ConnectionId(id));
 }
 
-void LoopHandler::log_decision(std::string_view call, const LaneName& lane, const Requester& who, unsigned status) {
+void LoopHandler::log_decision(std::string_view call, const LaneName& lane, const Requester& who,
+                               unsigned status) {
   if (!log_enabled(LogLevel::debug)) return;
   log_line(LogLevel::debug, call,
            {{"type", lane.operation.text},

@@ -1,6 +1,7 @@
 // The requests of one loop: finds the call behind a path, asks the engine, writes the answer.
 //
-// Split over handle_*.cc: locks (section 2 to 6 of docs/semantics.md), streams (7), info (health, metrics, …).
+// Split over handle_*.cc: locks (section 2 to 6 of docs/semantics.md), streams (7), info (health, metrics,
+// …).
 #pragma once
 
 #include <deque>

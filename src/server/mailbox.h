@@ -20,9 +20,8 @@ struct ReadyAnswer {
   Time granted_at{};  // for the hand-over time; zero: not a grant
 };
 
-// A loop's letter box: many may put in, the loop takes out all at once. Ten thousand waiters that end in one step
-// cost their loop one wake-up.
-// Threads: any.
+// A loop's letter box: many may put in, the loop takes out all at once. Ten thousand waiters that end in one
+// step cost their loop one wake-up. Threads: any.
 class Mailbox {
  public:
   // True: it was empty, and the loop must be told.

@@ -9,7 +9,8 @@ using prometheus::Histogram;
 
 double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
-const Histogram::BucketBoundaries kShort{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005, 0.01, 0.025, 0.1, 0.5, 2.5};
+const Histogram::BucketBoundaries kShort{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
+                                         0.01,   0.025,   0.1,    0.5,   2.5};
 const Histogram::BucketBoundaries kLong{0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600};
 
 }  // namespace
@@ -29,7 +30,8 @@ Metrics::Metrics(const std::vector<OperationRules>& operations)
   auto& waiters = gauge("turnstile_waiters", "Requesters that wait in a queue now");
   auto& grants = counter("turnstile_grants_total", "Holds granted");
   auto& skips = counter("turnstile_skips_total", "Requests told to skip, because the work is done");
-  auto& refusals = counter("turnstile_refusals_total", "Requests and waits refused, or ended by a permanent failure");
+  auto& refusals =
+      counter("turnstile_refusals_total", "Requests and waits refused, or ended by a permanent failure");
   auto& wait_seconds = histogram("turnstile_wait_seconds", "From asking to the grant");
   auto& hold_seconds = histogram("turnstile_hold_seconds", "From the grant to the end of the hold");
   std::vector<std::string> names;
@@ -37,15 +39,17 @@ Metrics::Metrics(const std::vector<OperationRules>& operations)
   names.push_back("other");
   for (const std::string& name : names) {
     const prometheus::Labels labels{{"operation", name}};
-    operations_.push_back({name, &held.Add(labels), &waiters.Add(labels), &grants.Add(labels), &skips.Add(labels),
-                           &refusals.Add(labels), &wait_seconds.Add(labels, kLong),
+    operations_.push_back({name, &held.Add(labels), &waiters.Add(labels), &grants.Add(labels),
+                           &skips.Add(labels), &refusals.Add(labels), &wait_seconds.Add(labels, kLong),
                            &hold_seconds.Add(labels, kLong)});
   }
-  handover_seconds_ = &histogram("turnstile_handover_seconds",
-                                 "From the end of a hold to the answer that gives the lane to the next waiter")
-                           .Add({}, kShort);
+  handover_seconds_ =
+      &histogram("turnstile_handover_seconds",
+                 "From the end of a hold to the answer that gives the lane to the next waiter")
+           .Add({}, kShort);
   commit_seconds_ =
-      &histogram("turnstile_journal_commit_seconds", "From a step to its being durable (sampled)").Add({}, kShort);
+      &histogram("turnstile_journal_commit_seconds", "From a step to its being durable (sampled)")
+           .Add({}, kShort);
   auto& requests = counter("turnstile_http_requests_total", "HTTP requests answered, by class of status");
   for (unsigned status : {2u, 4u, 5u})
     requests_.emplace_back(status, &requests.Add({{"status", std::to_string(status) + "xx"}}));
@@ -70,10 +74,18 @@ void Metrics::observe(std::span<const Measure> measures) {
         operation.held->Decrement();
         operation.hold_seconds->Observe(seconds(measure.time));
         break;
-      case MeasureKind::queued: operation.waiters->Increment(); break;
-      case MeasureKind::left_queue: operation.waiters->Decrement(); break;
-      case MeasureKind::skipped: operation.skips->Increment(); break;
-      case MeasureKind::refused: operation.refusals->Increment(); break;
+      case MeasureKind::queued:
+        operation.waiters->Increment();
+        break;
+      case MeasureKind::left_queue:
+        operation.waiters->Decrement();
+        break;
+      case MeasureKind::skipped:
+        operation.skips->Increment();
+        break;
+      case MeasureKind::refused:
+        operation.refusals->Increment();
+        break;
     }
   }
 }

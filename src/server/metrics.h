@@ -21,8 +21,8 @@ namespace turnstile {
 // Threads: any; every value is atomic or has a mutex of the library's.
 class Metrics {
  public:
-  // One set of series for each configured operation, and one, `other`, for all names of the users' own: a label
-  // that any caller can invent would grow without limit.
+  // One set of series for each configured operation, and one, `other`, for all names of the users' own: a
+  // label that any caller can invent would grow without limit.
   explicit Metrics(const std::vector<OperationRules>& operations);
 
   void observe(std::span<const Measure> measures);

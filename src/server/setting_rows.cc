@@ -1,5 +1,5 @@
-// The table of all settings. Adding one here adds its flag, its environment variable, its key in the file, its line
-// in --help and its place in /version.
+// The table of all settings. Adding one here adds its flag, its environment variable, its key in the file,
+// its line in --help and its place in /version.
 #include <fmt/format.h>
 
 #include <charconv>
@@ -16,7 +16,8 @@ template <class Number>
 Result<Number> parse_number(const std::string& text, Number least, Number most) {
   Number number = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size() && number >= least && number <= most) return number;
+  if (error == std::errc() && end == text.data() + text.size() && number >= least && number <= most)
+    return number;
   return fail(fmt::format("'{}' is not a whole number from {} to {}", text, least, most));
 }
 
@@ -28,38 +29,51 @@ Result<bool> parse_bool(const std::string& text) {
 
 template <class Field>
 SettingRow duration_row(std::string name, std::string help, Field field) {
-  return {std::move(name), "DURATION", std::move(help), false,
-          [field](Settings& settings, const std::string& value) -> Result<void> {
-            const Result<Duration> parsed = parse_duration(value);
-            if (!parsed) return fail(parsed.error().message);
-            field(settings) = *parsed;
-            return {};
-          },
-          [field](const Settings& settings) { return show_duration(field(const_cast<Settings&>(settings))); }};
+  return {
+      std::move(name),
+      "DURATION",
+      std::move(help),
+      false,
+      [field](Settings& settings, const std::string& value) -> Result<void> {
+        const Result<Duration> parsed = parse_duration(value);
+        if (!parsed) return fail(parsed.error().message);
+        field(settings) = *parsed;
+        return {};
+      },
+      [field](const Settings& settings) { return show_duration(field(const_cast<Settings&>(settings))); }};
 }
 
 template <class Field>
 SettingRow number_row(std::string name, std::string help, uint64_t least, uint64_t most, Field field) {
-  return {std::move(name), "N", std::move(help), false,
-          [field, least, most](Settings& settings, const std::string& value) -> Result<void> {
-            const Result<uint64_t> parsed = parse_number<uint64_t>(value, least, most);
-            if (!parsed) return fail(parsed.error().message);
-            field(settings) = static_cast<std::remove_reference_t<decltype(field(settings))>>(*parsed);
-            return {};
-          },
-          [field](const Settings& settings) { return fmt::to_string(field(const_cast<Settings&>(settings))); }};
+  return {
+      std::move(name),
+      "N",
+      std::move(help),
+      false,
+      [field, least, most](Settings& settings, const std::string& value) -> Result<void> {
+        const Result<uint64_t> parsed = parse_number<uint64_t>(value, least, most);
+        if (!parsed) return fail(parsed.error().message);
+        field(settings) = static_cast<std::remove_reference_t<decltype(field(settings))>>(*parsed);
+        return {};
+      },
+      [field](const Settings& settings) { return fmt::to_string(field(const_cast<Settings&>(settings))); }};
 }
 
 template <class Field>
 SettingRow bool_row(std::string name, std::string argument, std::string help, Field field) {
-  return {std::move(name), std::move(argument), std::move(help), false,
+  return {std::move(name),
+          std::move(argument),
+          std::move(help),
+          false,
           [field](Settings& settings, const std::string& value) -> Result<void> {
             const Result<bool> parsed = parse_bool(value);
             if (!parsed) return fail(parsed.error().message);
             field(settings) = *parsed;
             return {};
           },
-          [field](const Settings& settings) { return field(const_cast<Settings&>(settings)) ? "true" : "false"; }};
+          [field](const Settings& settings) {
+            return field(const_cast<Settings&>(settings)) ? "true" : "false";
+          }};
 }
 
 template <class Value, class Field>
@@ -67,7 +81,10 @@ SettingRow choice_row(std::string name, std::string help, std::vector<std::pair<
                       Field field) {
   std::string argument;
   for (const auto& [word, value] : words) argument += (argument.empty() ? "" : "|") + word;
-  return {std::move(name), argument, std::move(help), false,
+  return {std::move(name),
+          argument,
+          std::move(help),
+          false,
           [=](Settings& settings, const std::string& value) -> Result<void> {
             for (const auto& [word, meaning] : words) {
               if (word != value) continue;
@@ -84,7 +101,8 @@ SettingRow choice_row(std::string name, std::string help, std::vector<std::pair<
 }
 
 Result<void> set_store(Settings& settings, const std::string& value) {
-  if (value.starts_with("etcd://")) return fail("the etcd store is not part of this version; use file:DIR or memory");
+  if (value.starts_with("etcd://"))
+    return fail("the etcd store is not part of this version; use file:DIR or memory");
   if (value != "memory" && !(value.starts_with("file:") && value.size() > 5))
     return fail(fmt::format("'{}' is no store; write memory or file:DIR", value));
   settings.store = value;
@@ -92,12 +110,13 @@ Result<void> set_store(Settings& settings, const std::string& value) {
 }
 
 void add_basics(std::vector<SettingRow>& rows) {
-  rows.push_back({"listen", "HOST:PORT", "where to listen; also unix:PATH; port 0 = any; may be repeated", true,
-                  [](Settings& settings, const std::string& value) -> Result<void> {
-                    settings.listen.push_back(value);
-                    return {};
-                  },
-                  [](const Settings& settings) { return fmt::format("{}", fmt::join(settings.listen, " ")); }});
+  rows.push_back(
+      {"listen", "HOST:PORT", "where to listen; also unix:PATH; port 0 = any; may be repeated", true,
+       [](Settings& settings, const std::string& value) -> Result<void> {
+         settings.listen.push_back(value);
+         return {};
+       },
+       [](const Settings& settings) { return fmt::format("{}", fmt::join(settings.listen, " ")); }});
   rows.push_back({"store", "STORE", "where state is kept: memory, or file:DIR", false, set_store,
                   [](const Settings& settings) { return settings.store; }});
   rows.push_back(bool_row("insecure", "", "listen beyond this machine although nobody has to log in",
@@ -111,27 +130,32 @@ void add_basics(std::vector<SettingRow>& rows) {
 void add_rules(std::vector<SettingRow>& rows) {
   using Scopes = std::vector<std::pair<std::string, Scope>>;
   using Keepers = std::vector<std::pair<std::string, bool>>;
-  rows.push_back(choice_row("scope", "what a request without a scope excludes: its operation, or all of the resource",
+  rows.push_back(choice_row("scope",
+                            "what a request without a scope excludes: its operation, or all of the resource",
                             Scopes{{"operation", Scope::operation}, {"resource", Scope::resource}},
                             [](Settings& s) -> Scope& { return s.engine.default_scope; }));
-  rows.push_back(choice_row("references", "who keeps the reference counts", Keepers{{"server", true}, {"client", false}},
+  rows.push_back(choice_row("references", "who keeps the reference counts",
+                            Keepers{{"server", true}, {"client", false}},
                             [](Settings& s) -> bool& { return s.engine.server_keeps_references; }));
-  rows.push_back(bool_row("allow-multi-node-download", "BOOL", "queue who finds a lane busy; false: refuse instead",
+  rows.push_back(bool_row("allow-multi-node-download", "BOOL",
+                          "queue who finds a lane busy; false: refuse instead",
                           [](Settings& s) -> bool& { return s.engine.allow_multi_node_download; }));
   rows.push_back(bool_row("update-requires-no-ref", "BOOL", "refuse an update while nodes use the resource",
                           [](Settings& s) -> bool& { return s.update_requires_no_ref; }));
-  rows.push_back({"operation", "NAME:RULES",
-                  "rules of an operation: on_success=share|handoff,references=add|keep|clear,guard=none|skip|refuse,"
-                  "voids=true|false; may be repeated",
-                  true,
-                  [](Settings& settings, const std::string& value) -> Result<void> {
-                    Result<OperationRules> rules = parse_operation(value);
-                    if (!rules) return fail(rules.error().message);
-                    settings.operations.push_back(*std::move(rules));
-                    return {};
-                  },
-                  nullptr});
-  rows.push_back(duration_row("retain-completed", "how long a success is remembered, so that late-comers skip",
+  rows.push_back(
+      {"operation", "NAME:RULES",
+       "rules of an operation: on_success=share|handoff,references=add|keep|clear,guard=none|skip|refuse,"
+       "voids=true|false; may be repeated",
+       true,
+       [](Settings& settings, const std::string& value) -> Result<void> {
+         Result<OperationRules> rules = parse_operation(value);
+         if (!rules) return fail(rules.error().message);
+         settings.operations.push_back(*std::move(rules));
+         return {};
+       },
+       nullptr});
+  rows.push_back(duration_row("retain-completed",
+                              "how long a success is remembered, so that late-comers skip",
                               [](Settings& s) -> Duration& { return s.engine.retain_completed; }));
   rows.push_back(duration_row("retain-permanent-failure", "how long a permanent failure is remembered",
                               [](Settings& s) -> Duration& { return s.engine.retain_permanent_failure; }));
@@ -143,7 +167,8 @@ void add_rules(std::vector<SettingRow>& rows) {
                               [](Settings& s) -> Duration& { return s.engine.bond_grace; }));
   rows.push_back(duration_row("max-hold", "the longest hold with neither lease nor monitor; 0 = for ever",
                               [](Settings& s) -> Duration& { return s.engine.max_hold; }));
-  rows.push_back(duration_row("stall-timeout", "end a hold whose reported progress has stood still so long; 0 = off",
+  rows.push_back(duration_row("stall-timeout",
+                              "end a hold whose reported progress has stood still so long; 0 = off",
                               [](Settings& s) -> Duration& { return s.engine.stall_timeout; }));
 }
 

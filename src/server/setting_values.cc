@@ -12,10 +12,12 @@ struct Unit {
   std::string_view name;
   int64_t microseconds;
 };
-constexpr Unit kUnits[] = {{"us", 1}, {"ms", 1000}, {"s", 1'000'000}, {"m", 60'000'000}, {"h", 3'600'000'000}};
+constexpr Unit kUnits[] = {
+    {"us", 1}, {"ms", 1000}, {"s", 1'000'000}, {"m", 60'000'000}, {"h", 3'600'000'000}};
 
 template <class Value>
-std::optional<Value> one_of(std::string_view text, std::initializer_list<std::pair<std::string_view, Value>> words) {
+std::optional<Value> one_of(std::string_view text,
+                            std::initializer_list<std::pair<std::string_view, Value>> words) {
   for (const auto& [word, value] : words)
     if (word == text) return value;
   return std::nullopt;
@@ -37,12 +39,14 @@ Result<void> set_rule(OperationRules& rules, std::string_view key, std::string_v
   apply("on_success", rules.on_success, Shares{{"share", OnSuccess::share}, {"handoff", OnSuccess::handoff}});
   apply("references", rules.references,
         Counts{{"add", OnReferences::add}, {"keep", OnReferences::keep}, {"clear", OnReferences::clear}});
-  apply("guard", rules.guard, Guards{{"none", Guard::none}, {"skip", Guard::skip}, {"refuse", Guard::refuse}});
+  apply("guard", rules.guard,
+        Guards{{"none", Guard::none}, {"skip", Guard::skip}, {"refuse", Guard::refuse}});
   apply("voids", rules.voids, Bools{{"true", true}, {"false", false}});
   if (known) return {};
-  return fail(fmt::format("'{}={}' is no rule; write on_success=share|handoff, references=add|keep|clear, "
-                          "guard=none|skip|refuse, voids=true|false",
-                          key, value));
+  return fail(
+      fmt::format("'{}={}' is no rule; write on_success=share|handoff, references=add|keep|clear, "
+                  "guard=none|skip|refuse, voids=true|false",
+                  key, value));
 }
 
 }  // namespace
@@ -58,7 +62,8 @@ Result<Duration> parse_duration(std::string_view text) {
     if (error == std::errc() && unit == known.name && number >= 0 && microseconds <= kMost)
       return Duration(int64_t(microseconds));
   }
-  return fail(fmt::format("'{}' is not a duration; write a number with a unit: 500ms, 10s, 5m, 1h, or 0", text));
+  return fail(
+      fmt::format("'{}' is not a duration; write a number with a unit: 500ms, 10s, 5m, 1h, or 0", text));
 }
 
 std::string show_duration(Duration duration) {
@@ -81,7 +86,8 @@ Result<OperationRules> parse_operation(std::string_view text) {
     rest.remove_prefix(std::min(rest.size(), item.size() + 1));
     const size_t equals = item.find('=');
     const std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
-    if (Result<void> set = set_rule(rules, item.substr(0, equals), value); !set) return fail(set.error().message);
+    if (Result<void> set = set_rule(rules, item.substr(0, equals), value); !set)
+      return fail(set.error().message);
   }
   return rules;
 }

@@ -3,10 +3,9 @@
 #include "server/settings.h"
 
 #include <fmt/format.h>
-
-#include <CLI/CLI.hpp>
 #include <toml++/toml.h>
 
+#include <CLI/CLI.hpp>
 #include <filesystem>
 
 #include "server/version.h"
@@ -28,7 +27,8 @@ std::string help_text() {
       "  turnstiled [--listen HOST:PORT]... [--store memory|file:DIR] [option]...\n\n"
       "examples\n"
       "  turnstiled                                        127.0.0.1:8086, state in ./turnstile-data\n"
-      "  turnstiled --store memory --listen 127.0.0.1:0    forgets all at its end; prints which port it took\n"
+      "  turnstiled --store memory --listen 127.0.0.1:0    forgets all at its end; prints which port it "
+      "took\n"
       "  turnstiled --listen unix:/run/turnstile.sock --operation build:on_success=share\n\n"
       "options, each also as TURNSTILE_NAME in the environment and as a key of the file\n";
   const Settings defaults;
@@ -80,7 +80,8 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
 Result<Values> read_file(const std::string& path) {
   Values values;
   std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored)) return fail(fmt::format("{}: there is no such file", path));
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return fail(fmt::format("{}: there is no such file", path));
   try {
     const toml::table table = toml::parse_file(path);
     for (const auto& [toml_key, node] : table) {
@@ -89,18 +90,24 @@ Result<Values> read_file(const std::string& path) {
       std::vector<std::string> texts;
       bool plain = true;
       const auto add = [&](const auto& value) {
-        if (value.is_string()) texts.push_back(value.as_string()->get());
-        else if (value.is_integer()) texts.push_back(fmt::to_string(value.as_integer()->get()));
-        else if (value.is_boolean()) texts.push_back(value.as_boolean()->get() ? "true" : "false");
-        else plain = false;
+        if (value.is_string())
+          texts.push_back(value.as_string()->get());
+        else if (value.is_integer())
+          texts.push_back(fmt::to_string(value.as_integer()->get()));
+        else if (value.is_boolean())
+          texts.push_back(value.as_boolean()->get() ? "true" : "false");
+        else
+          plain = false;
       };
       if (const toml::array* list = node.as_array())
         for (const toml::node& item : *list) add(item);
       else
         add(node);
       if (!plain)
-        return fail(fmt::format("{}: the value of '{}' must be a text, a whole number, true or false, or a list of "
-                                "these", path, key));
+        return fail(
+            fmt::format("{}: the value of '{}' must be a text, a whole number, true or false, or a list of "
+                        "these",
+                        path, key));
       values[key] = std::move(texts);
     }
   } catch (const toml::parse_error& error) {
@@ -153,8 +160,10 @@ Result<void> complete(Settings& settings, const std::optional<std::string>& port
   if (settings.listen.empty()) settings.listen = {"127.0.0.1:" + port.value_or("8086")};
   for (const std::string& address : settings.listen) {
     if (!settings.insecure && !is_loopback(address))
-      return fail(fmt::format("'{}' is reached from other machines and nobody has to log in; listen on 127.0.0.1, put "
-                              "a proxy that asks who is there before it, or say --insecure", address));
+      return fail(fmt::format(
+          "'{}' is reached from other machines and nobody has to log in; listen on 127.0.0.1, put "
+          "a proxy that asks who is there before it, or say --insecure",
+          address));
   }
   std::vector<OperationRules> operations = default_operations(settings.update_requires_no_ref);
   for (const OperationRules& own : settings.operations) {
@@ -178,7 +187,8 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
     Values values;
   };
   std::vector<Source> sources{{"--", flags->values}, {"TURNSTILE_", read_environment(environment)}};
-  const std::string config = flags->config.empty() ? environment("TURNSTILE_CONFIG").value_or("") : flags->config;
+  const std::string config =
+      flags->config.empty() ? environment("TURNSTILE_CONFIG").value_or("") : flags->config;
   if (!config.empty()) {
     Result<Values> file = read_file(config);
     if (!file) return fail(file.error().message);

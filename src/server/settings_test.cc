@@ -70,7 +70,8 @@ TEST(Settings, ListenMayBeRepeatedEverywhere) {
 }
 
 TEST(Settings, AnOperationReplacesItsRowAndLeavesTheOthers) {
-  const Settings settings = run({"--operation", "update:on_success=share,voids=true", "--operation", "build:guard=skip"});
+  const Settings settings =
+      run({"--operation", "update:on_success=share,voids=true", "--operation", "build:guard=skip"});
   ASSERT_EQ(settings.engine.operations.size(), 4u);
   EXPECT_EQ(settings.engine.operations[2].name, "update");
   EXPECT_EQ(settings.engine.operations[2].on_success, OnSuccess::share);
@@ -87,7 +88,8 @@ TEST(Settings, WrongOnesAreOneClearLine) {
   EXPECT_NE(error_of({"--config", "/does/not/exist"}).find("/does/not/exist"), std::string::npos);
   const std::string file = write_file("clame-timeout = \"1s\"\n");
   EXPECT_NE(error_of({"--config", file.c_str()}).find("no setting 'clame-timeout'"), std::string::npos);
-  for (const std::string& error : {error_of({"--store", "x"}), error_of({"--nope"}), error_of({"--config", "/x"})})
+  for (const std::string& error :
+       {error_of({"--store", "x"}), error_of({"--nope"}), error_of({"--config", "/x"})})
     EXPECT_EQ(error.find('\n'), std::string::npos) << error;
 }
 
@@ -99,13 +101,15 @@ TEST(Settings, OffTheLoopbackNeedsInsecure) {
 TEST(Settings, HelpNamesEverySetting) {
   const Result<CommandLine> help = read({"--help"});
   ASSERT_TRUE(help && !help->run);
-  for (const SettingRow& row : setting_rows()) EXPECT_NE(help->print.find("--" + row.name), std::string::npos);
+  for (const SettingRow& row : setting_rows())
+    EXPECT_NE(help->print.find("--" + row.name), std::string::npos);
 }
 
 TEST(Durations, AreReadAndShownTheSameWay) {
   for (const char* text : {"0", "500ms", "10s", "5m", "1h", "90s"})
     EXPECT_EQ(show_duration(*parse_duration(text)), text);
-  for (const char* text : {"", "5", "-1s", "1d", "s", "1e99h", "nan"}) EXPECT_FALSE(parse_duration(text)) << text;
+  for (const char* text : {"", "5", "-1s", "1d", "s", "1e99h", "nan"})
+    EXPECT_FALSE(parse_duration(text)) << text;
 }
 
 }  // namespace
