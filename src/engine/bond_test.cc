@@ -244,6 +244,17 @@ TEST(Bond, S21_AWaiterThatLeavesLetsTheNextGo) {
   EXPECT_THAT(t.take_events(), ElementsAre("cancelled delete n2", "granted update n3"));
 }
 
+TEST(Bond, S21_AWaiterWhoseGraceWasOverBeforeTheHoldEndedIsNotGrantedByALateSweep) {
+  TestEngine t;
+  t.lock(Ask("pull", "r", "n1").lease(4000));
+  t.lock(Ask("pull", "r", "gone").poll(2));
+  t.lock(Ask("pull", "r", "n3").poll(3));
+  t.break_poll("pull", "r", "gone", 2);
+  t.now += ms(5000);  // the grace was over at 3 s, the lease at 4 s
+  t.sweep();
+  EXPECT_EQ(t.holder("pull", "r"), "n3");
+}
+
 TEST(Bond, S21_AMonitoredWaitersGrantLivesByItsBonds) {
   TestEngine t;
   t.lock("pull", "r", "n1");
