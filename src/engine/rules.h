@@ -110,6 +110,7 @@ class Rules {
   void drop_connection_bonds(Lane& lane, const Requester& who);
   std::string_view due_reason(const Hold& hold) const;
   void drop_retained(Lane& lane);
+  void leave_overdue();
 
   // rules_references.cc
   bool keeps_references() const { return settings_.server_keeps_references; }

@@ -156,6 +156,7 @@ std::string_view Rules::due_reason(const Hold& hold) const {
 }
 
 void Rules::expire() {
+  leave_overdue();
   // In the order of their names, so that the outcome does not depend on which lane was used first.
   std::vector<Lane*> lanes;
   for_each_lane([&](Lane& lane) { lanes.push_back(&lane); });
@@ -165,15 +166,19 @@ void Rules::expire() {
     const std::string_view reason = due_reason(lane->hold);
     if (!reason.empty()) fail(*lane, EventKind::expired, reason, false);
   }
+  advance();
+  for (Lane* lane : lanes) drop_retained(*lane);
+}
+
+// S21: whose grace is over has gone, even if nobody has looked since: it must not be granted what it will not claim.
+void Rules::leave_overdue() {
   std::vector<std::pair<uint64_t, Lane*>> leaving;
-  for (Lane* lane : lanes) {
-    if (!lane->has_waiters()) continue;
-    for (uint64_t ticket : lane->queue->due_to_leave(now_)) leaving.emplace_back(ticket, lane);
-  }
+  for_each_lane([&](Lane& lane) {
+    if (!lane.has_waiters() || lane.queue->next_leave() > now_) return;
+    for (uint64_t ticket : lane.queue->due_to_leave(now_)) leaving.emplace_back(ticket, &lane);
+  });
   std::sort(leaving.begin(), leaving.end());
   for (const auto& [ticket, lane] : leaving) leave_queue(*lane, *lane->queue->find_ticket(ticket), "bond");
-  if (!leaving.empty()) advance();
-  for (Lane* lane : lanes) drop_retained(*lane);
 }
 
 // No records: everything retained carries its end, and a reader of the journal drops it likewise.

@@ -213,6 +213,7 @@ void Rules::leave_queue(Lane& lane, const Waiter& waiter, std::string_view reaso
 
 // Lets go whom S3 lets go, oldest first, until nobody is left who could.
 void Rules::advance() {
+  leave_overdue();
   while (advance_one()) {
   }
 }

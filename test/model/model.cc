@@ -280,6 +280,7 @@ void Model::grant_waiter(Place& at, const Who& who, Time now, Step& out) {
 
 // After a hold has ended or a waiter has gone: whoever can go now, goes (S10 to S14).
 void Model::advance(const std::string& resource, Time now, Step& out) {
+  leave_overdue(resource, now, out);
   while (advance_once(resource, now, out)) {
   }
   settle(resources_[resource]);

@@ -171,6 +171,7 @@ class Model {
 
   // waiters
   void end_wait(Place& at, const Who& who, const Verdict& verdict, Time now, Step& out);
+  void leave_overdue(const std::string& name, Time now, Step& out);
   void leave(Place& at, const Who& who, const std::string& reason, Time now, Step& out);
   void grant_waiter(Place& at, const Who& who, Time now, Step& out);
   void advance(const std::string& resource, Time now, Step& out);

@@ -118,21 +118,25 @@ std::map<std::string, Step> Model::expire(Time now) {
   return steps;
 }
 
-// Holds by the name of their operation, then waiters by ticket, then what is only remembered.
-void Model::expire_resource(const std::string& name, ResourceModel& resource, Time now, Step& out) {
-  for (auto& [operation, lane] : resource.lanes) {
-    if (!lane.hold || due(*lane.hold) > now) continue;
-    Place at = place(operation, name);
-    end_by_failure(at, EventKind::expired, due_reason(*lane.hold), now, out);
-  }
-
+// Waiters whose grace is over have gone, by ticket, whether or not anybody has looked (S21).
+void Model::leave_overdue(const std::string& name, Time now, Step& out) {
   std::map<uint64_t, std::pair<std::string, Who>> leaving;
-  for (const auto& [operation, lane] : resource.lanes)
+  for (const auto& [operation, lane] : resources_[name].lanes)
     for (const Waiter& waiter : lane.waiters)
       if (waiter.grace_until <= now) leaving.insert({waiter.ticket, {operation, waiter.who}});
   for (const auto& [ticket, entry] : leaving) {
     Place at = place(entry.first, name);
     leave(at, entry.second, "bond", now, out);
+  }
+}
+
+// Waiters that have gone, then holds by the name of their operation, then what is only remembered.
+void Model::expire_resource(const std::string& name, ResourceModel& resource, Time now, Step& out) {
+  leave_overdue(name, now, out);
+  for (auto& [operation, lane] : resource.lanes) {
+    if (!lane.hold || due(*lane.hold) > now) continue;
+    Place at = place(operation, name);
+    end_by_failure(at, EventKind::expired, due_reason(*lane.hold), now, out);
   }
   advance(name, now, out);
 
