@@ -73,6 +73,7 @@ class EventLoop final : public Loop {
   void give_buffer(std::unique_ptr<OutBuffer> buffer);
   // proceed() is due at the end of this turn.
   void schedule(Connection& connection);
+  bool has_scheduled() const { return !scheduled_.empty(); }
   // Its output is behind the gate.
   void hold_back(Connection& connection);
   void note_written() { written_ = true; }
@@ -90,6 +91,7 @@ class EventLoop final : public Loop {
       boost::intrusive::constant_time_size<false>>;
 
   void run();
+  void wait_for_work();
   void run_tasks();
   void end_turn();
   Connection* find(ConnectionId id);
@@ -115,6 +117,8 @@ class EventLoop final : public Loop {
   // The loop's thread only:
   Time now_{};
   Time armed_for_ = kNever;
+  const bool spins_ = std::thread::hardware_concurrency() > 1;
+  std::chrono::nanoseconds last_idle_{std::chrono::seconds(1)};  // how long it last waited for work
   DeadlineHeap<Connection, &Connection::place_> deadlines_;
   ResponseWriter writer_;
   uint64_t released_ = 0;
