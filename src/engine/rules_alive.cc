@@ -170,7 +170,8 @@ void Rules::expire() {
   for (Lane* lane : lanes) drop_retained(*lane);
 }
 
-// S21: whose grace is over has gone, even if nobody has looked since: it must not be granted what it will not claim.
+// S21: whose grace is over has gone, even if nobody has looked since: it must not be granted what it will not
+// claim.
 void Rules::leave_overdue() {
   std::vector<std::pair<uint64_t, Lane*>> leaving;
   for_each_lane([&](Lane& lane) {

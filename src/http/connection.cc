@@ -43,7 +43,8 @@ void Connection::proceed() {
   if (cut_) return cut_off();
   for (;;) {
     const bool more = handle_buffered();
-    // What this request made ready for others goes first: who is granted a lock can begin, who freed it is done.
+    // What this request made ready for others goes first: who is granted a lock can begin, who freed it is
+    // done.
     if (loop_.has_scheduled()) return loop_.schedule(*this);
     flush();
     if (closed_) return;

@@ -10,7 +10,7 @@ namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(10);
 constexpr std::chrono::microseconds kSpin{250};  // docs/decisions/0012-looking-before-sleeping.md
-constexpr unsigned kSlotBits = 20;  // of an id; above them a number that is never used twice
+constexpr unsigned kSlotBits = 20;               // of an id; above them a number that is never used twice
 constexpr uint64_t kSlotMask = (uint64_t(1) << kSlotBits) - 1;
 constexpr size_t kSpareBuffers = 256;
 constexpr size_t kLargestSpare = 64 * 1024;
@@ -58,8 +58,8 @@ void EventLoop::run() {
   }
 }
 
-// Looks for work for a moment before it sleeps, if the last sleep was short: to be woken from sleep takes longer than
-// most requests, and a lock that is handed around pays for it at every step (decision 0012).
+// Looks for work for a moment before it sleeps, if the last sleep was short: to be woken from sleep takes
+// longer than most requests, and a lock that is handed around pays for it at every step (decision 0012).
 void EventLoop::wait_for_work() {
   using Clock = std::chrono::steady_clock;
   const auto idle_since = Clock::now();

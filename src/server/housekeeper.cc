@@ -26,9 +26,12 @@ Housekeeper::~Housekeeper() {
   snapshot_thread_.join();
 }
 
-bool Housekeeper::wait(std::chrono::milliseconds time) TS_NO_ANALYSIS {
-  std::unique_lock lock(mutex_);
-  return !ended_changed_.wait_for(lock, time, [this] { return ended_; });
+bool Housekeeper::wait(std::chrono::milliseconds time) {
+  const Locked lock(mutex_);
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (!ended_ && ended_changed_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
+  }
+  return !ended_;
 }
 
 void Housekeeper::expire_loop() {
