@@ -80,8 +80,7 @@ class Handler {
 struct Limits {
   size_t max_head = 16 * 1024;
   size_t max_body = 64 * 1024;
-  size_t max_batch_body =
-      1024 * 1024;  // for paths of which Handler factory says so; see Settings::large_body_path
+  size_t max_batch_body = 1024 * 1024;  // for the one path that takes more than the others:
   std::string large_body_path = "/batch";
   size_t max_connections = 60'000;  // all loops together
   size_t max_stream_backlog =

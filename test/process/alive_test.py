@@ -31,6 +31,19 @@ class BondTest(ServerCase):
     def test_S21_L1_a_reset_connection_ends_the_hold(self):
         self.next_is_granted_when(lambda holder: holder.reset())
 
+    def test_S21_an_abandoned_long_poll_gives_its_connection_back(self):
+        server = self.own_server("--bond-grace", "10m")  # its place in the queue has nothing to do with it
+        client = server.client()
+        self.hold("a", client=client)
+        waiters = [server.client() for _ in range(20)]
+        for i, waiter in enumerate(waiters):
+            waiter.send("POST", "/lock", {"type": "pull", "resource_id": self.resource, "node_id": f"w{i}",
+                                          "wait_ms": 600_000})
+        wait_until(lambda: len(client.status(self.resource)["queue"]) == 20, "all wait")
+        for i, waiter in enumerate(waiters):
+            (waiter.close, waiter.half_close, waiter.reset)[i % 3]()
+        wait_until(lambda: client.metric("turnstile_connections") == 1, "only the asking connection is left")
+
     def test_S21_a_new_connection_within_grace_keeps_the_hold(self):
         server = self.own_server("--bond-grace", "500ms")
         client = server.client()
