@@ -1,9 +1,11 @@
 #include "http/acceptor.h"
 
 #include <sys/socket.h>
+#include <sys/timerfd.h>
 
 #include <cerrno>
 
+#include "base/check.h"
 #include "base/log.h"
 
 namespace turnstile::http {
@@ -21,49 +23,67 @@ constexpr size_t kRefusedAtOnce = 256;
 Acceptor::Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops,
                    const Limits& limits, Counters& counters)
     : loops_(loops), max_connections_(limits.max_connections), counters_(counters) {
-  Io& io = loops.front()->io();
-  for (Listener& listener : listeners) {
-    const int fd = listener.fd();
-    ports_.push_back(std::make_unique<Port>(Port{std::move(listener), {io, fd}, Timer(io)}));
-  }
+  for (Listener& listener : listeners) ports_.push_back(std::make_unique<Port>(*this, std::move(listener)));
 }
 
 void Acceptor::start() {
-  for (const auto& port : ports_) wait(*port);
+  for (const auto& port : ports_) port->start();
 }
 
 void Acceptor::close() {
-  if (std::exchange(closed_, true)) return;
-  for (const auto& port : ports_) {
-    port->timer.cancel();
-    port->descriptor.release();
-    port->listener.close();
-  }
+  for (const auto& port : ports_) port->close();
 }
 
-void Acceptor::wait(Port& port) {
-  port.descriptor.async_wait(port.descriptor.wait_read, [this, &port](const error_code& failure) {
-    if (!failure && !closed_) accept_some(port);
-  });
+Acceptor::Port::Port(Acceptor& acceptor, Listener listener)
+    : acceptor_(acceptor), listener_(std::move(listener)), alarm_(*this) {}
+
+void Acceptor::Port::start() {
+  Poller& poller = acceptor_.loops_.front()->poller();
+  const bool watched =
+      poller.add(listener_.fd(), EPOLLIN, *this) && poller.add(alarm_.fd(), EPOLLIN | EPOLLET, alarm_);
+  TS_CHECK(watched, "a loop that starts has room for its listeners");
 }
 
-void Acceptor::accept_some(Port& port) {
-  for (int i = 0; i < kAtOnce; ++i) {
-    UniqueFd socket(::accept4(port.listener.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+void Acceptor::Port::watch(bool yes) {
+  acceptor_.loops_.front()->poller().change(listener_.fd(), yes ? uint32_t(EPOLLIN) : 0, *this);
+}
+
+void Acceptor::Port::on_ready(uint32_t) {
+  for (int i = 0; i < kAtOnce && !closed_; ++i) {
+    UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.is_open()) {
-      deal(std::move(socket), port.listener.family());
+      acceptor_.deal(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       log_warning("cannot accept connections for the moment",
-                  {{"address", port.listener.address()}, {"errno", errno}});
-      return pause(port);
+                  {{"address", listener_.address()}, {"errno", errno}});
+      watch(false);
+      return alarm_.set(kPause);
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
-      break;
+      return;
     }  // else: that one connection has gone again
   }
-  wait(port);
 }
 
-void Acceptor::deal(UniqueFd socket, int family) {
+void Acceptor::Port::close() {
+  if (std::exchange(closed_, true)) return;
+  listener_.close();
+}
+
+Acceptor::Port::Alarm::Alarm(Port& port)
+    : port_(port), timer_(::timerfd_create(CLOCK_MONOTONIC, TFD_NONBLOCK | TFD_CLOEXEC)) {
+  TS_CHECK(timer_.is_open(), "a process that starts has descriptors for its timers");
+}
+
+void Acceptor::Port::Alarm::set(std::chrono::milliseconds delay) {
+  const itimerspec once{.it_interval = {}, .it_value = {.tv_sec = 0, .tv_nsec = delay.count() * 1'000'000}};
+  ::timerfd_settime(timer_.get(), 0, &once, nullptr);
+}
+
+void Acceptor::Port::Alarm::on_ready(uint32_t) {
+  if (!port_.closed_) port_.watch(true);
+}
+
+void Acceptor::deal(UniqueFd socket) {
   counters_.accepted.fetch_add(1, std::memory_order_relaxed);
   const bool refused = counters_.connections_open.load(std::memory_order_relaxed) >= max_connections_;
   if (refused) {
@@ -71,15 +91,8 @@ void Acceptor::deal(UniqueFd socket, int family) {
     if (counters_.refused_open.load(std::memory_order_relaxed) >= kRefusedAtOnce) return;
   }
   (refused ? counters_.refused_open : counters_.connections_open).fetch_add(1, std::memory_order_relaxed);
-  loops_[next_loop_]->adopt(std::move(socket), family, refused);
+  loops_[next_loop_]->adopt(std::move(socket), refused);
   next_loop_ = (next_loop_ + 1) % loops_.size();
-}
-
-void Acceptor::pause(Port& port) {
-  port.timer.expires_after(kPause);
-  port.timer.async_wait([this, &port](const error_code& failure) {
-    if (!failure && !closed_) accept_some(port);
-  });
 }
 
 }  // namespace turnstile::http

@@ -1,12 +1,10 @@
 // Takes connections from the listeners and deals them out to the loops.
 #pragma once
 
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <memory>
 #include <span>
 #include <vector>
 
-#include "http/asio.h"
 #include "http/event_loop.h"
 #include "http/listener.h"
 
@@ -26,23 +24,43 @@ class Acceptor {
   void close();
 
  private:
-  struct Port {
-    Listener listener;
-    asio::posix::basic_stream_descriptor<Io::executor_type> descriptor;  // the listener's own, lent to Asio
-    Timer timer;
+  // One listener, and the alarm that ends its pause.
+  class Port final : public Source {
+   public:
+    Port(Acceptor& acceptor, Listener listener);
+    void start();
+    void on_ready(uint32_t events) override;
+    void close();
+
+   private:
+    // Out of file descriptors: the listener is left alone until the alarm rings.
+    class Alarm final : public Source {
+     public:
+      explicit Alarm(Port& port);
+      int fd() const { return timer_.get(); }
+      void set(std::chrono::milliseconds delay);
+      void on_ready(uint32_t events) override;
+
+     private:
+      Port& port_;
+      UniqueFd timer_;
+    };
+
+    void watch(bool yes);
+
+    Acceptor& acceptor_;
+    Listener listener_;
+    Alarm alarm_;
+    bool closed_ = false;
   };
 
-  void wait(Port& port);
-  void accept_some(Port& port);
-  void deal(UniqueFd socket, int family);
-  void pause(Port& port);
+  void deal(UniqueFd socket);
 
   const std::span<const std::unique_ptr<EventLoop>> loops_;
   const size_t max_connections_;
   Counters& counters_;
   std::vector<std::unique_ptr<Port>> ports_;
   size_t next_loop_ = 0;
-  bool closed_ = false;
 };
 
 }  // namespace turnstile::http

@@ -3,6 +3,8 @@
 
 #include <sys/socket.h>
 
+#include <cerrno>
+
 #include "base/check.h"
 #include "http/event_loop.h"
 
@@ -12,6 +14,9 @@ namespace {
 // So much output is handed to the kernel before further requests of a pipeline are handled.
 constexpr size_t kEnoughOutput = 256 * 1024;
 constexpr uint32_t kMaxDiscarded = 1024 * 1024;
+// So often a connection may read in one turn before the others have theirs.
+constexpr int kReadsATurn = 16;
+constexpr uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
 }  // namespace
 
@@ -28,30 +33,50 @@ class Connection::OneResponder final : public Responder {
   Connection& connection_;
 };
 
-Connection::Connection(EventLoop& loop, Socket socket, Id id)
+Connection::Connection(EventLoop& loop, UniqueFd socket, Id id)
     : loop_(loop), socket_(std::move(socket)), id_(id) {}
 
-void Connection::start() {
+bool Connection::start() {
+  if (!loop_.poller().add(socket_.get(), kReadEvents, *this)) return false;
   read_deadline_ = later(loop_.now(), loop_.limits().header_timeout);
   timed_ = Timed::head;
   loop_.update_deadline(*this);
-  start_read();
+  return true;
+}
+
+void Connection::on_ready(uint32_t events) {
+  if (closed_) return;  // by what was reported together with this
+  if (events & ~uint32_t(EPOLLOUT)) readable_ = true;
+  if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) hung_up_ = true;
+  if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) write_pending_ = false;
+  proceed();
 }
 
 void Connection::proceed() {
   if (closed_) return;
   if (cut_) return cut_off();
-  for (;;) {
+  for (int reads = 0;;) {
     const bool more = handle_buffered();
     // What this request made ready for others goes first: who is granted a lock can begin, who freed it is
     // done.
-    if (loop_.has_scheduled()) return loop_.schedule(*this);
+    if (loop_.has_scheduled()) {
+      loop_.schedule(*this);
+      break;
+    }
     flush();
     if (closed_) return;
-    if (!more || write_pending_ || is_gated()) break;
+    if (write_pending_ || is_gated()) break;
+    if (more) continue;
+    if (!readable_ || peer_closed_) break;
+    if (++reads > kReadsATurn) {
+      loop_.poller().change(socket_.get(), kReadEvents, *this);  // is reported again, after others
+      break;
+    }
+    if (!read()) break;
   }
+  if (closed_) return;
+  if (peer_closed_) on_end_of_input();
   set_read_deadline();
-  start_read();
 }
 
 bool Connection::may_handle() const {
@@ -122,8 +147,8 @@ void Connection::begin_stream(std::string_view content_type, std::string_view fi
   stream_ = std::make_unique<StreamQueue>();
   loop_.counters().streams_open.fetch_add(1, std::memory_order_relaxed);
   // The kernel's buffer would otherwise grow to megabytes for a reader that does not read.
-  error_code ignored;
-  socket_.set_option(asio::socket_base::send_buffer_size(int(loop_.limits().max_stream_backlog)), ignored);
+  const int size = int(loop_.limits().max_stream_backlog);
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 }
 
 void Connection::refuse(unsigned status, std::string_view problem) {
@@ -158,49 +183,56 @@ void Connection::set_timer(Time deadline) {
   loop_.update_deadline(*this);
 }
 
-void Connection::start_read() {
-  if (read_pending_ || peer_closed_ || is_gated()) return;
+// Takes what the kernel has, once. True: there may be something new to handle.
+bool Connection::read() {
+  if (!make_room()) return false;
+  const size_t room = in_.room();
+  const ssize_t count = ::recv(socket_.get(), in_.tail(), room, 0);
+  if (count < 0) {
+    if (errno == EINTR) return true;
+    readable_ = false;
+    if (errno != EAGAIN && errno != EWOULDBLOCK) broken();
+    return false;
+  }
+  // Less than there was room for: that was all, unless the end is behind it.
+  if (size_t(count) < room && !hung_up_) readable_ = false;
+  if (count == 0) {
+    peer_closed_ = true;
+    if (lingering_) close_now();
+    if (stream_) broken();
+    return !closed_;
+  }
+  if (stream_ || lingering_) return discard(size_t(count));
+  in_.commit(size_t(count));
+  return true;
+}
+
+// False: nothing will be taken out of the buffer for a while, and it is full.
+bool Connection::make_room() {
   if (stream_ || lingering_) {
     in_.clear();
     in_.prepare(0);
   } else if (may_handle()) {
     reader_.compact(in_);
     in_.prepare(reader_.wanted(loop_.limits()));
+    TS_CHECK(in_.room() > 0, "a request within its limits fits the buffer");
   } else {
-    in_.prepare(0);  // nothing will be taken out for a while: only notice what happens to the connection
-    if (in_.room() == 0) return;
+    in_.prepare(0);  // only to notice what happens to the connection
   }
-  TS_CHECK(in_.room() > 0, "a request within its limits fits the buffer");
-  read_pending_ = true;
-  socket_.async_read_some(asio::buffer(in_.tail(), in_.room()),
-                          [this](const error_code& failure, size_t count) { on_read(failure, count); });
+  return in_.room() > 0;
 }
 
-void Connection::on_read(const error_code& failure, size_t count) {
-  EventLoop::Turn turn(loop_);
-  read_pending_ = false;
-  if (closed_) return loop_.bury(*this);
-  if (failure == asio::error::eof) return on_end_of_input();
-  if (failure) return broken();
-  if (stream_ || lingering_) return discard(count);
-  in_.commit(count);
-  proceed();
+bool Connection::discard(size_t count) {
+  discarded_ += uint32_t(count);
+  if (discarded_ <= kMaxDiscarded) return true;
+  broken();
+  return false;
 }
 
 // The peer sends no more; what it has sent is still answered, but whoever relies on the connection is told.
 void Connection::on_end_of_input() {
-  peer_closed_ = true;
-  if (lingering_) return close_now();
-  if (stream_) return broken();
-  proceed();
   tell_closed();
-  if (notified_ && !waiting_) close_when_written();
-}
-
-void Connection::discard(size_t count) {
-  discarded_ += uint32_t(count);
-  if (discarded_ > kMaxDiscarded) return broken();
-  start_read();
+  if (notified_ && !waiting_ && !closing_) close_when_written();
 }
 
 void Connection::set_read_deadline() {

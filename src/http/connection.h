@@ -7,37 +7,39 @@
 #include <memory>
 
 #include "base/deadline_heap.h"
-#include "http/asio.h"
 #include "http/buffers.h"
+#include "http/poller.h"
 #include "http/request_reader.h"
 #include "http/response_writer.h"
 #include "http/stream_queue.h"
+#include "http/unique_fd.h"
 
 namespace turnstile::http {
 
 class EventLoop;
 
-// Not its job: who may call it when. The loop gives every call a turn (EventLoop::Turn) and calls proceed()
-// at its end, so that a handler that answers one connection while it handles another is never entered twice,
-// and no connection is destroyed under its own feet. Time: now() of the loop's turn. Three deadlines (read,
-// write, long poll); the loop's heap holds one entry that is never later than the earliest of them. Threads:
-// the loop's only. Invariant: answers leave in the order of their requests; nothing leaves before the loop
-// has released gate_; at most one read and one wait for writability are under way, and the object outlives
-// both.
-class Connection {
+// Not its job: who may call it when. The loop works in turns and calls proceed() at the end of each, so that
+// a handler that answers one connection while it handles another is never entered twice, and no connection is
+// destroyed under its own feet. Time: now() of the loop's turn. Three deadlines (read, write, long poll); the
+// loop's heap holds one entry that is never later than the earliest of them. Threads: the loop's only.
+// Invariant: answers leave in the order of their requests; nothing leaves before the loop has released gate_.
+// The kernel tells edges: readable_ stays true until a read has found the end of what there is, and
+// write_pending_ until the kernel has room again.
+class Connection final : public Source {
  public:
   using Id = ConnectionId;
 
-  Connection(EventLoop& loop, Socket socket, Id id);
+  Connection(EventLoop& loop, UniqueFd socket, Id id);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
   Id id() const { return id_; }
   bool is_closed() const { return closed_; }
-  bool has_operations() const { return read_pending_ || write_pending_; }
   uint64_t gate() const { return gate_; }
 
-  void start();
+  // False: the kernel cannot watch one more socket.
+  bool start();
+  void on_ready(uint32_t events) override;
   // Answers with an error of the HTTP layer's own and closes.
   void refuse(unsigned status, std::string_view problem);
 
@@ -66,10 +68,10 @@ class Connection {
   class OneResponder;
   enum class Timed : uint8_t { nothing, between, head, body };
 
-  void start_read();
-  void on_read(const error_code& failure, size_t count);
+  bool read();
+  bool make_room();
+  bool discard(size_t count);
   void on_end_of_input();
-  void discard(size_t count);
   bool may_handle() const;
   bool handle_buffered();
   void handle(Incoming& incoming);
@@ -91,7 +93,7 @@ class Connection {
   void cut_off();
 
   EventLoop& loop_;
-  Socket socket_;
+  UniqueFd socket_;
   const Id id_;
   InBuffer in_;
   RequestReader reader_;
@@ -104,11 +106,12 @@ class Connection {
   uint32_t discarded_ = 0;        // input that nobody wants, on a stream or while lingering
   Framing framing_;               // of the request that is being handled or waits
   Timed timed_ = Timed::nothing;  // what read_deadline_ is about
-  bool read_pending_ = false;
-  bool write_pending_ = false;  // the kernel's buffer is full
-  bool handling_ = false;       // inside Handler::handle()
-  bool answered_ = false;       // the request that is being handled has its answer
-  bool handled_ = false;        // a request was handled since read_deadline_ was set
+  bool readable_ = false;         // a read may find something
+  bool hung_up_ = false;          // ... and behind it, the end
+  bool write_pending_ = false;    // the kernel's buffer is full
+  bool handling_ = false;         // inside Handler::handle()
+  bool answered_ = false;         // the request that is being handled has its answer
+  bool handled_ = false;          // a request was handled since read_deadline_ was set
   bool waiting_ = false;
   bool watched_ = false;
   bool notified_ = false;  // on_closed() was called, or must not be

@@ -45,7 +45,7 @@ void Connection::flush() {
 // One system call for as much as possible.
 ssize_t Connection::send_some() {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
-  const int socket = socket_.native_handle();
+  const int socket = socket_.get();
   if (!stream_ || stream_->empty()) {
     const std::string_view bytes = out_->view();
     return ::send(socket, bytes.data(), bytes.size(), kFlags);
@@ -74,12 +74,8 @@ void Connection::wait_writable() {
   write_pending_ = true;
   write_deadline_ = later(loop_.now(), loop_.limits().write_timeout);
   loop_.update_deadline(*this);
-  socket_.async_wait(Socket::wait_write, [this](const error_code&) {
-    EventLoop::Turn turn(loop_);
-    write_pending_ = false;
-    if (closed_) return loop_.bury(*this);
-    proceed();
-  });
+  // Only now, because a Unix socket tells of room after every read of its peer's.
+  loop_.poller().change(socket_.get(), EPOLLIN | EPOLLRDHUP | EPOLLOUT | EPOLLET, *this);
 }
 
 void Connection::close_when_written() {
@@ -100,10 +96,8 @@ void Connection::drain() {
 
 // All is written and nothing more will be.
 void Connection::finish() {
-  error_code failure;
   const bool lingers = !peer_closed_ && (wants_linger_ || !in_.empty());
-  if (lingers) socket_.shutdown(Socket::shutdown_send, failure);
-  if (lingers && !failure) {
+  if (lingers && ::shutdown(socket_.get(), SHUT_WR) == 0) {
     lingering_ = true;
     closing_ = false;
     read_deadline_ = later(loop_.now(), kLinger);
@@ -120,8 +114,7 @@ void Connection::close_now() {
   if (stream_) loop_.counters().streams_open.fetch_sub(1, std::memory_order_relaxed);
   gate_hook_.unlink();
   if (out_) loop_.give_buffer(std::move(out_));
-  error_code ignored;
-  socket_.close(ignored);
+  socket_.reset();
   loop_.closed(*this);
 }
 
@@ -134,8 +127,8 @@ void Connection::broken() {
 // A reader that is too slow: the kernel drops what it has not sent, and the peer gets a reset.
 void Connection::cut_off() {
   if (stream_) loop_.counters().streams_cut.fetch_add(1, std::memory_order_relaxed);
-  error_code ignored;
-  socket_.set_option(asio::socket_base::linger(true, 0), ignored);
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   broken();
 }
 

@@ -19,14 +19,8 @@ uint32_t slot_of(ConnectionId id) { return uint32_t(uint64_t(id) & kSlotMask); }
 
 }  // namespace
 
-// The hint turns the reactor's locks off, as only this loop's thread uses its sockets; post() stays safe.
 EventLoop::EventLoop(unsigned index, const Limits& limits, Counters& counters)
-    : index_(index),
-      limits_(limits),
-      counters_(counters),
-      io_(BOOST_ASIO_CONCURRENCY_HINT_UNSAFE_IO),
-      work_(io_.get_executor()),
-      timer_(io_) {
+    : index_(index), limits_(limits), counters_(counters) {
   TS_CHECK(index < 256, "a loop's index fits into 8 bits of an id");
 }
 
@@ -40,7 +34,7 @@ void EventLoop::start() {
 
 void EventLoop::join_until(std::chrono::steady_clock::time_point deadline) {
   if (!thread_.joinable()) return;
-  if (ended_.wait_until(deadline) != std::future_status::ready) io_.stop();
+  if (ended_.wait_until(deadline) != std::future_status::ready) stop();
   thread_.join();
   // Connections that are left are closed, without a word to the handler: the world ends, not their peers.
   for_all([](Connection& connection) { connection.close_now(); });
@@ -49,13 +43,25 @@ void EventLoop::join_until(std::chrono::steady_clock::time_point deadline) {
 void EventLoop::run() {
   pthread_setname_np(pthread_self(), ("http-" + std::to_string(index_)).c_str());
   try {
-    while (!io_.stopped()) {
-      if (io_.poll() == 0) wait_for_work();
+    while (!stopping_.load(std::memory_order_relaxed)) {
+      if (!work({})) wait_for_work();
     }
   } catch (const std::exception& failure) {
     log_error("an HTTP loop ended by an exception", {{"what", failure.what()}});
     TS_CHECK(false, "nothing throws out of an HTTP loop");
   }
+}
+
+// Whatever there is to do, after at most `patience` of waiting for it. Returns whether there was anything.
+bool EventLoop::work(std::chrono::milliseconds patience) {
+  const bool ready = poller_.wait(patience);
+  const bool tasks = has_tasks_.load(std::memory_order_acquire);
+  now_ = clock_.now();
+  if (ready) poller_.dispatch();
+  if (tasks) run_tasks();
+  if (now_ >= next_sweep_) sweep();
+  end_turn();
+  return ready || tasks;
 }
 
 // Looks for work for a moment before it sleeps, if the last sleep was short: to be woken from sleep takes
@@ -65,59 +71,75 @@ void EventLoop::wait_for_work() {
   const auto idle_since = Clock::now();
   const bool hopeful = spins_ && last_idle_ < kSpin;
   bool found = false;
-  while (hopeful && !found && !io_.stopped() && Clock::now() - idle_since < kSpin) found = io_.poll() > 0;
-  if (!found) io_.run_one();
+  while (hopeful && !found && !stopping_.load(std::memory_order_relaxed) && Clock::now() - idle_since < kSpin)
+    found = work({});
+  if (!found) sleep();
   last_idle_ = Clock::now() - idle_since;
 }
 
-void EventLoop::adopt(UniqueFd socket, int family, bool refused) {
-  asio::post(io_, [this, socket = std::move(socket), family, refused]() mutable {
-    Turn turn(*this);
-    Socket adopted(io_);
-    error_code failure;
-    adopted.assign(asio::generic::stream_protocol(family, 0), socket.get(), failure);
-    if (failure || draining_ || (free_slots_.empty() && slots_.size() > kSlotMask)) {
-      if (!failure) adopted.release(failure);
-      (refused ? counters_.refused_open : counters_.connections_open).fetch_sub(1, std::memory_order_relaxed);
-      return;
-    }
-    socket.release();
-    if (free_slots_.empty()) {
-      free_slots_.push_back(uint32_t(slots_.size()));
-      slots_.emplace_back();
-    }
-    const uint32_t slot = free_slots_.back();
-    free_slots_.pop_back();
-    const uint64_t id = uint64_t(index_) << 56 | ++last_number_ << kSlotBits | slot;
-    slots_[slot] = std::make_unique<Connection>(*this, std::move(adopted), ConnectionId(id));
-    ++open_;
-    if (refused) {
-      slots_[slot]->is_refused_ = true;
-      slots_[slot]->refuse(429, "The server has as many connections as it may have; try again later.");
-      slots_[slot]->proceed();
-    } else {
-      slots_[slot]->start();
-    }
-  });
+void EventLoop::sleep() {
+  using std::chrono::milliseconds;
+  milliseconds patience(-1);
+  if (next_sweep_ != kNever) {
+    const auto left = std::chrono::ceil<milliseconds>(next_sweep_ - clock_.now());
+    patience = std::clamp(left, milliseconds(0), milliseconds(std::chrono::minutes(1)));
+  }
+  asleep_.store(true);
+  work(has_tasks_.load() || stopping_.load() ? milliseconds(0) : patience);
+  asleep_.store(false);
+}
+
+void EventLoop::stop() {
+  stopping_.store(true);
+  poller_.wake();
 }
 
 void EventLoop::post(std::function<void()> task) {
-  bool first = false;
   {
     Locked lock(mutex_);
-    first = tasks_.empty();
     tasks_.push_back(std::move(task));
   }
-  if (first) asio::post(io_, [this] { run_tasks(); });
+  has_tasks_.store(true);
+  if (asleep_.load()) poller_.wake();
+}
+
+void EventLoop::adopt(UniqueFd socket, bool refused) {
+  // Shared, because a task can be copied and a descriptor cannot.
+  auto shared = std::make_shared<UniqueFd>(std::move(socket));
+  post([this, shared, refused] { take_in(std::move(*shared), refused); });
+}
+
+void EventLoop::take_in(UniqueFd socket, bool refused) {
+  auto& open_counter = refused ? counters_.refused_open : counters_.connections_open;
+  if (draining_ || (free_slots_.empty() && slots_.size() > kSlotMask)) {
+    open_counter.fetch_sub(1, std::memory_order_relaxed);
+    return;
+  }
+  if (free_slots_.empty()) {
+    free_slots_.push_back(uint32_t(slots_.size()));
+    slots_.emplace_back();
+  }
+  const uint32_t slot = free_slots_.back();
+  free_slots_.pop_back();
+  const uint64_t id = uint64_t(index_) << 56 | ++last_number_ << kSlotBits | slot;
+  slots_[slot] = std::make_unique<Connection>(*this, std::move(socket), ConnectionId(id));
+  Connection& connection = *slots_[slot];
+  connection.is_refused_ = refused;
+  ++open_;
+  if (!connection.start()) return connection.close_now();
+  if (refused) {
+    connection.refuse(429, "The server has as many connections as it may have; try again later.");
+    connection.proceed();
+  }
 }
 
 // All tasks that are there, in one turn: the answers to a batch are written together.
 void EventLoop::run_tasks() {
+  has_tasks_.store(false);
   {
     Locked lock(mutex_);
     running_tasks_.swap(tasks_);
   }
-  Turn turn(*this);
   for (const auto& task : running_tasks_) task();
   running_tasks_.clear();
 }
@@ -138,7 +160,7 @@ void EventLoop::end_turn() {
     free_slots_.push_back(slot);
   }
   buried_.clear();
-  if (draining_ && open_ == 0) io_.stop();
+  if (draining_ && open_ == 0) stopping_.store(true);
 }
 
 Connection* EventLoop::find(ConnectionId id) {
@@ -211,37 +233,24 @@ void EventLoop::closed(Connection& connection) {
   --open_;
   (connection.is_refused_ ? counters_.refused_open : counters_.connections_open)
       .fetch_sub(1, std::memory_order_relaxed);
-  if (!connection.has_operations()) bury(connection);
-}
-
-void EventLoop::bury(Connection& connection) {
-  if (!connection.has_operations()) buried_.push_back(slot_of(connection.id()));
+  buried_.push_back(slot_of(connection.id()));
 }
 
 void EventLoop::set_heap_deadline(Connection& connection) {
   if (connection.is_closed()) return;
   connection.heap_deadline_ = connection.deadline();
   deadlines_.set(connection, connection.heap_deadline_);
-  if (deadlines_.next() < armed_for_) arm();
-}
-
-void EventLoop::arm() {
-  armed_for_ = std::max(deadlines_.next(), now_ + kTick);
-  timer_.expires_after(armed_for_ - now_);
-  timer_.async_wait([this](const error_code& failure) {
-    if (!failure) sweep();
-  });
+  if (deadlines_.next() < next_sweep_) next_sweep_ = std::max(deadlines_.next(), now_ + kTick);
 }
 
 // An entry that comes due may be out of date: connections tell the heap only when a deadline comes nearer.
 void EventLoop::sweep() {
-  Turn turn(*this);
-  armed_for_ = kNever;
+  next_sweep_ = kNever;
   while (Connection* const connection = deadlines_.take_due(now_)) {
     connection->heap_deadline_ = kNever;
     connection->deadline() <= now_ ? connection->on_deadline(now_) : update_deadline(*connection);
   }
-  if (!deadlines_.empty() && deadlines_.next() < armed_for_) arm();
+  if (!deadlines_.empty()) next_sweep_ = std::max(deadlines_.next(), now_ + kTick);
 }
 
 template <class Act>
@@ -252,8 +261,7 @@ void EventLoop::for_all(Act act) {
 }
 
 void EventLoop::stop_when_drained() {
-  asio::post(io_, [this] {
-    Turn turn(*this);
+  post([this] {
     draining_ = true;
     for_all([](Connection& connection) { connection.drain(); });
   });

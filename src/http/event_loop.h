@@ -2,6 +2,7 @@
 // it.
 #pragma once
 
+#include <atomic>
 #include <future>
 #include <memory>
 #include <thread>
@@ -9,20 +10,21 @@
 
 #include "base/clock.h"
 #include "base/sync.h"
-#include "http/asio.h"
 #include "http/connection.h"
 #include "http/counters.h"
+#include "http/poller.h"
 #include "http/unique_fd.h"
 
 namespace turnstile::http {
 
 // Implements Loop.
 //
-// Everything happens in turns: an event of Asio's, or a batch of posted tasks. What a turn makes ready
-// (answers to other connections, released output, events for streams) is written at its end, then
-// Handler::on_written() is called, then connections that have ended are destroyed. Time: reads its clock once
-// a turn. Deadlines are swept by one timer, at most every kTick. Threads: owns one. Other threads use post(),
-// adopt() and stop_when_drained() only.
+// Everything happens in turns: what epoll has found, then the posted tasks, then what is due. A request is
+// handled and answered on the spot; what it makes ready for others (answers, released output, events for
+// streams) is written at the end of the turn, then Handler::on_written() is called, and connections that have
+// ended are destroyed, when no event can name them any more. Time: reads its clock once a turn. Deadlines are
+// swept together, at most every kTick. Threads: owns one. Other threads use post(), adopt() and
+// stop_when_drained() only.
 class EventLoop final : public Loop {
  public:
   EventLoop(unsigned index, const Limits& limits, Counters& counters);
@@ -32,10 +34,10 @@ class EventLoop final : public Loop {
   void start();
   // Waits until the loop has ended by itself; at the deadline it is ended.
   void join_until(std::chrono::steady_clock::time_point deadline);
-  Io& io() { return io_; }
+  Poller& poller() { return poller_; }
 
   // Takes a connected, non-blocking socket; `refused`: only to be told that the server is full.
-  void adopt(UniqueFd socket, int family, bool refused);
+  void adopt(UniqueFd socket, bool refused);
   // Closes what is idle, ends connections with their next answer, and stops when none is left.
   void stop_when_drained();
 
@@ -48,18 +50,6 @@ class EventLoop final : public Loop {
   void close(ConnectionId connection) override;
   void release(uint64_t sequence) override;
   size_t connections() const override { return open_; }
-
-  // Every entry from outside is inside one of these.
-  class Turn {
-   public:
-    explicit Turn(EventLoop& loop) : loop_(loop) { loop_.now_ = loop_.clock_.now(); }
-    ~Turn() { loop_.end_turn(); }
-    Turn(const Turn&) = delete;
-    Turn& operator=(const Turn&) = delete;
-
-   private:
-    EventLoop& loop_;
-  };
 
   // For connections.
   Time now() const { return now_; }
@@ -81,8 +71,6 @@ class EventLoop final : public Loop {
     if (connection.deadline() < connection.heap_deadline_) set_heap_deadline(connection);
   }
   void closed(Connection& connection);
-  // Its last operation has ended after it was closed.
-  void bury(Connection& connection);
 
  private:
   using GateList = boost::intrusive::list<
@@ -91,12 +79,15 @@ class EventLoop final : public Loop {
       boost::intrusive::constant_time_size<false>>;
 
   void run();
+  bool work(std::chrono::milliseconds patience);
   void wait_for_work();
+  void sleep();
+  void stop();
   void run_tasks();
+  void take_in(UniqueFd socket, bool refused);
   void end_turn();
   Connection* find(ConnectionId id);
   void set_heap_deadline(Connection& connection);
-  void arm();
   void sweep();
   template <class Act>
   void for_all(Act act);
@@ -105,18 +96,19 @@ class EventLoop final : public Loop {
   const Limits limits_;
   Counters& counters_;
   const Clock clock_;
-  Io io_;
-  asio::executor_work_guard<Io::executor_type> work_;
-  Timer timer_;
+  Poller poller_;
   std::thread thread_;
   std::future<void> ended_;
 
   Mutex mutex_;
   std::vector<std::function<void()>> tasks_ TS_GUARDED_BY(mutex_);
+  // Who adds a task sets has_tasks_ and then looks at asleep_; the loop sets asleep_ and then looks at
+  // has_tasks_: one of the two sees the other, and a loop that is awake costs nobody a system call.
+  std::atomic<bool> has_tasks_{false}, asleep_{false}, stopping_{false};
 
   // The loop's thread only:
   Time now_{};
-  Time armed_for_ = kNever;
+  Time next_sweep_ = kNever;
   const bool spins_ = std::thread::hardware_concurrency() > 1;
   std::chrono::nanoseconds last_idle_{std::chrono::seconds(1)};  // how long it last waited for work
   DeadlineHeap<Connection, &Connection::place_> deadlines_;
@@ -129,7 +121,7 @@ class EventLoop final : public Loop {
   std::vector<std::unique_ptr<OutBuffer>> spare_buffers_;
   std::vector<std::unique_ptr<Connection>> slots_;  // by the lower bits of the id
   std::vector<uint32_t> free_slots_;
-  std::vector<uint32_t> buried_;  // slots to be freed at the end of the turn
+  std::vector<uint32_t> buried_;  // slots to be freed when no event can name them
   std::vector<Connection*> scheduled_, proceeding_;
   std::vector<std::function<void()>> running_tasks_;
   GateList gated_;                    // in order of gate()
