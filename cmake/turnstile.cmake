@@ -10,12 +10,10 @@ find_package(fmt REQUIRED)
 find_package(spdlog REQUIRED)
 
 add_library(turnstile_options INTERFACE)
-target_include_directories(turnstile_options INTERFACE ${PROJECT_SOURCE_DIR}/src)
+target_include_directories(turnstile_options INTERFACE ${PROJECT_SOURCE_DIR}/src ${PROJECT_SOURCE_DIR}/include)
 target_compile_options(turnstile_options INTERFACE
   -Wall -Wextra -Wpedantic -Wshadow -Wnon-virtual-dtor -Wconversion -Wno-sign-conversion -Werror
   -fno-omit-frame-pointer)
-# simdjson and Boost are compiled with -isystem, so their warnings are theirs.
-target_compile_definitions(turnstile_options INTERFACE BOOST_ASIO_NO_DEPRECATED BOOST_ASIO_SEPARATE_COMPILATION)
 target_link_libraries(turnstile_options INTERFACE Threads::Threads fmt::fmt spdlog::spdlog)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
   target_compile_options(turnstile_options INTERFACE -Wthread-safety -Wthread-safety-beta)
@@ -28,10 +26,22 @@ if(TURNSTILE_SANITIZE)
   target_link_options(turnstile_options INTERFACE -fsanitize=${TURNSTILE_SANITIZE})
 endif()
 
-# turnstile_folder(NAME SOURCES ... USES ...): the library of src/NAME and what it may use.
+# turnstiled is optimized as a whole (docs/decisions/0014-optimized-as-a-whole.md). Everything else links the same
+# objects the usual way, in a fraction of the time: they hold both kinds of code.
+set(TURNSTILE_WHOLE OFF)
+if(CMAKE_CXX_COMPILER_ID STREQUAL "GNU" AND CMAKE_BUILD_TYPE MATCHES "^Rel" AND NOT TURNSTILE_SANITIZE)
+  set(TURNSTILE_WHOLE ON)
+  target_link_options(turnstile_options INTERFACE $<$<NOT:$<BOOL:$<TARGET_PROPERTY:TURNSTILE_WHOLE>>>:-fno-lto>)
+endif()
+
+# turnstile_folder(NAME [WHOLE] SOURCES ... USES ...): the library of src/NAME and what it may use.
+# WHOLE: it is part of a program that is optimized as a whole.
 function(turnstile_folder name)
-  cmake_parse_arguments(ARG "" "" "SOURCES;USES" ${ARGN})
+  cmake_parse_arguments(ARG "WHOLE" "" "SOURCES;USES" ${ARGN})
   add_library(ts_${name} STATIC ${ARG_SOURCES})
+  if(ARG_WHOLE AND TURNSTILE_WHOLE)
+    target_compile_options(ts_${name} PRIVATE -flto=auto -ffat-lto-objects)
+  endif()
   target_link_libraries(ts_${name} PUBLIC turnstile_options ${ARG_USES})
 endfunction()
 
