@@ -56,10 +56,11 @@ void Connection::proceed() {
   if (closed_) return;
   if (cut_) return cut_off();
   for (int reads = 0;;) {
+    const size_t scheduled = loop_.scheduled();
     const bool more = handle_buffered();
     // What this request made ready for others goes first: who is granted a lock can begin, who freed it is
     // done.
-    if (loop_.has_scheduled()) {
+    if (loop_.scheduled() > scheduled) {
       loop_.schedule(*this);
       break;
     }

@@ -12,6 +12,8 @@ constexpr Duration kTick = std::chrono::milliseconds(10);
 constexpr std::chrono::microseconds kSpin{250};  // docs/decisions/0012-looking-before-sleeping.md
 constexpr unsigned kSlotBits = 20;               // of an id; above them a number that is never used twice
 constexpr uint64_t kSlotMask = (uint64_t(1) << kSlotBits) - 1;
+// One success may end 10,000 waits, and a thousand streams may have to be cut: others get their turn between.
+constexpr size_t kScheduledATurn = 64;
 constexpr size_t kSpareBuffers = 256;
 constexpr size_t kLargestSpare = 64 * 1024;
 
@@ -61,7 +63,7 @@ bool EventLoop::work(std::chrono::milliseconds patience) {
   if (tasks) run_tasks();
   if (now_ >= next_sweep_) sweep();
   end_turn();
-  return ready || tasks;
+  return ready || tasks || has_scheduled();
 }
 
 // Looks for work for a moment before it sleeps, if the last sleep was short: to be woken from sleep takes
@@ -145,22 +147,30 @@ void EventLoop::run_tasks() {
 }
 
 void EventLoop::end_turn() {
-  while (!scheduled_.empty() || written_) {
-    proceeding_.swap(scheduled_);
-    for (Connection* connection : proceeding_) {
-      connection->scheduled_ = false;
-      connection->proceed();
+  for (size_t budget = kScheduledATurn; budget > 0 && (has_scheduled() || written_);) {
+    for (; budget > 0 && has_scheduled(); --budget) {
+      Connection& connection = *scheduled_[next_scheduled_++];
+      connection.scheduled_ = false;
+      connection.proceed();
     }
-    proceeding_.clear();
+    if (has_scheduled()) break;
+    scheduled_.clear();
+    next_scheduled_ = 0;
     // Only when all is written; on_written() may schedule more.
-    if (scheduled_.empty() && std::exchange(written_, false)) handler_->on_written();
+    if (std::exchange(written_, false)) handler_->on_written();
   }
-  for (const uint32_t slot : buried_) {
+  bury();
+  if (draining_ && open_ == 0) stopping_.store(true);
+}
+
+// A closed connection that is still scheduled keeps its place until its turn has come.
+void EventLoop::bury() {
+  std::erase_if(buried_, [this](uint32_t slot) {
+    if (slots_[slot]->scheduled_) return false;
     slots_[slot].reset();
     free_slots_.push_back(slot);
-  }
-  buried_.clear();
-  if (draining_ && open_ == 0) stopping_.store(true);
+    return true;
+  });
 }
 
 Connection* EventLoop::find(ConnectionId id) {

@@ -21,10 +21,10 @@ namespace turnstile::http {
 //
 // Everything happens in turns: what epoll has found, then the posted tasks, then what is due. A request is
 // handled and answered on the spot; what it makes ready for others (answers, released output, events for
-// streams) is written at the end of the turn, then Handler::on_written() is called, and connections that have
-// ended are destroyed, when no event can name them any more. Time: reads its clock once a turn. Deadlines are
-// swept together, at most every kTick. Threads: owns one. Other threads use post(), adopt() and
-// stop_when_drained() only.
+// streams) is written at the end of the turn, some at a time; when all is, Handler::on_written() is called;
+// and connections that have ended are destroyed, when no event can name them any more. Time: reads its clock
+// once a turn. Deadlines are swept together, at most every kTick. Threads: owns one. Other threads use
+// post(), adopt() and stop_when_drained() only.
 class EventLoop final : public Loop {
  public:
   EventLoop(unsigned index, const Limits& limits, Counters& counters);
@@ -61,9 +61,10 @@ class EventLoop final : public Loop {
   bool is_draining() const { return draining_; }
   std::unique_ptr<OutBuffer> take_buffer();
   void give_buffer(std::unique_ptr<OutBuffer> buffer);
-  // proceed() is due at the end of this turn.
+  // proceed() is due at the end of this turn, or soon after.
   void schedule(Connection& connection);
-  bool has_scheduled() const { return !scheduled_.empty(); }
+  // How many have been scheduled and not had their turn.
+  size_t scheduled() const { return scheduled_.size() - next_scheduled_; }
   // Its output is behind the gate.
   void hold_back(Connection& connection);
   void note_written() { written_ = true; }
@@ -85,7 +86,9 @@ class EventLoop final : public Loop {
   void stop();
   void run_tasks();
   void take_in(UniqueFd socket, bool refused);
+  bool has_scheduled() const { return next_scheduled_ < scheduled_.size(); }
   void end_turn();
+  void bury();
   Connection* find(ConnectionId id);
   void set_heap_deadline(Connection& connection);
   void sweep();
@@ -121,8 +124,9 @@ class EventLoop final : public Loop {
   std::vector<std::unique_ptr<OutBuffer>> spare_buffers_;
   std::vector<std::unique_ptr<Connection>> slots_;  // by the lower bits of the id
   std::vector<uint32_t> free_slots_;
-  std::vector<uint32_t> buried_;  // slots to be freed when no event can name them
-  std::vector<Connection*> scheduled_, proceeding_;
+  std::vector<uint32_t> buried_;        // slots to be freed when no event can name them
+  std::vector<Connection*> scheduled_;  // from next_scheduled_ on
+  size_t next_scheduled_ = 0;
   std::vector<std::function<void()>> running_tasks_;
   GateList gated_;                    // in order of gate()
   std::unique_ptr<Handler> handler_;  // destroyed before what it may still call
