@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
 
 #include "http/test_client.h"
 
@@ -249,6 +250,34 @@ TEST(Connection, AHandlerMayAnswerAndCloseSeveralInOneTurn) {
   EXPECT_TRUE(first.is_at_end());
   EXPECT_EQ(second.receive()->body, "two");
   EXPECT_EQ(server.log().count("closed"), 0u) << "the handler closed it itself";
+}
+
+TEST(Connection, L15_OthersGetTheirTurnWhileManyAnswersAreWritten) {
+  constexpr size_t kWaiting = 300;
+  TestServer server;
+  std::vector<std::unique_ptr<Client>> clients;
+  std::vector<ConnectionId> waiting;
+  for (size_t i = 0; i < kWaiting; ++i) {
+    clients.push_back(std::make_unique<Client>(server.address()));
+    clients.back()->send(get("/wait"));
+    waiting.push_back(server.await_waiting());
+  }
+  // The second task is due in the turn after the first one's: by then some have been written, and not all.
+  size_t written_before = 1;
+  const size_t written = server.log().count("written");
+  std::promise<void> looked;
+  server.on_loop([&](Loop& loop) {
+    Response response;
+    response.body = "go";
+    for (const ConnectionId id : waiting) EXPECT_TRUE(loop.answer(id, response));
+    loop.post([&] {
+      written_before = server.log().count("written") - written;
+      looked.set_value();
+    });
+  });
+  looked.get_future().wait();
+  EXPECT_EQ(written_before, 0u) << "on_written() follows when all have been written";
+  for (const auto& client : clients) EXPECT_EQ(client->receive()->body, "go");
 }
 
 }  // namespace
