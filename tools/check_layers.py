@@ -16,9 +16,15 @@ MAY_USE = {
     "journal": ({"base", "engine types"}, {"fmt"}),
     "events": ({"base", "engine types"}, {"fmt"}),
     "api": ({"base", "engine types"}, {"fmt", "simdjson"}),
-    "http": ({"base"}, {"fmt", "boost/asio", "boost/beast", "boost/core", "boost/system", "boost/container", "boost/intrusive"}),
+    "http": ({"base"}, {"fmt", "boost/beast", "boost/intrusive"}),
     "server": ({"base", "engine", "engine types", "journal", "events", "api", "http"},
                {"fmt", "prometheus", "CLI", "toml++"}),
+    "content": ({"base"}, {"fmt", "grpc", "grpcpp", "google/protobuf", "containerd_content", "openssl", "sqlite3", "re2",
+                           "CLI", "toml++"}),
+    "client": ({"base", "turnstile"}, {"fmt", "curl", "simdjson", "boost/beast"}),
+    "fake": ({"base", "engine", "engine types", "events", "api", "server", "client", "turnstile"}, set()),
+    "refcount": ({"base", "turnstile", "client"}, {"fmt", "sqlite3"}),
+    "cli": ({"base", "turnstile", "client"}, {"fmt", "CLI", "boost/json", "termios"}),
 }
 FOR_TESTS = {"gtest", "gmock", "benchmark"}
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)

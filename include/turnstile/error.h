@@ -1,0 +1,42 @@
+// How a call of the library fails. Nothing here is thrown: every call that can fail returns an Expected.
+#pragma once
+
+#include <expected>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "turnstile/export.h"
+
+namespace turnstile {
+inline namespace v1 {  // the library's binary interface; the server's own types have names like these
+
+// Each class asks for a different reaction of the caller's.
+enum class ErrorCode {
+  invalid,          // the call itself is wrong (a name too long, a bad URL): fix it, never repeat it
+  busy,             // another requester holds the lane, and this call was not to wait
+  timed_out,        // the caller's deadline passed while waiting; the place in the queue is given up
+  cancelled,        // the caller's stop token was used; the place in the queue is given up
+  refused,          // the rules say no, and `reason` says which (`referenced`, `busy`, `references_off`, …)
+  failed,           // somebody tried and said that nobody can do better (a permanent failure, S12)
+  lost,             // the hold is not ours any more: expired, broken, or never was
+  unauthenticated,  // the server wants a token, or another one
+  unavailable,      // no server answered in time, after all retries: what the call did is not known
+  not_turnstile,    // something answered that is no Turnstile server: look at the URL
+  storage,          // a database or file of our own cannot be read or written
+};
+
+TURNSTILE_API std::string_view to_string(ErrorCode code);
+
+struct ClientError {
+  ErrorCode code = ErrorCode::unavailable;
+  std::string message{};             // one sentence for people, with what to do
+  std::string reason{};              // the server's own `code`, if it sent one
+  std::vector<std::string> nodes{};  // with `referenced`: the nodes in the way
+};
+
+template <class T>
+using Expected = std::expected<T, ClientError>;
+
+}  // namespace v1
+}  // namespace turnstile

@@ -1,0 +1,35 @@
+// What a program says once about the servers that it talks to.
+#pragma once
+
+#include <chrono>
+#include <string>
+#include <vector>
+
+namespace turnstile {
+inline namespace v1 {
+
+// How lock() waits for its turn. `automatic` begins with the long poll and changes when what lies between (a
+// proxy that cuts or buffers) does not let it pass; the others are for tests and for those who know better.
+enum class WaitBy { automatic, long_poll, stream, status_poll };
+
+struct ClientSettings {
+  // "http://HOST:PORT", "https://…" or "unix:PATH". Several: the one that leads is found and followed.
+  std::vector<std::string> servers = {"http://127.0.0.1:8086"};
+  std::string node_id{};                                  // who this node is; empty: the host's name
+  std::string auth_token{};                               // sent as a bearer token; empty: none
+  std::string ca_file{}, certificate_file{}, key_file{};  // for https; empty: the system's, none, none
+
+  // The short client: calls that are answered at once.
+  std::chrono::milliseconds request_timeout{5'000};
+  int max_retries = 5;                            // after the first try; each on the next server
+  std::chrono::milliseconds retry_interval{100};  // doubled each time up to 2 s, with jitter
+
+  // The long client: calls that stay open.
+  WaitBy wait_by = WaitBy::automatic;
+  std::chrono::milliseconds long_poll{30'000};  // how long one long poll is kept open
+  std::chrono::milliseconds heartbeat{10'000};  // the server's; a stream silent for two of them is given up
+  std::chrono::milliseconds status_interval{500};
+};
+
+}  // namespace v1
+}  // namespace turnstile

@@ -1,0 +1,97 @@
+// Requests out and answers in.
+#include <gtest/gtest.h>
+
+#include "client/answers.h"
+#include "client/requests.h"
+#include "client/server_url.h"
+
+namespace turnstile::client {
+namespace {
+
+const Requester kMe{.operation = "pull", .resource = "a\"b\\c\n\x7f ü", .node_id = "n", .request_id = ""};
+
+TEST(Requests, TextsAreEscapedAndEmptyOptionalOnesLeftOut) {
+  EXPECT_EQ(cancel_body(kMe), R"({"type":"pull","resource_id":"a\"b\\c\u000a\u007f ü","node_id":"n"})");
+}
+
+TEST(Requests, ALockSaysOnlyWhatDiffersFromTheDefaults) {
+  LockRequest request;
+  request.lease = Milliseconds(0);
+  const Requester who{.operation = "pull", .resource = "r", .node_id = "n", .request_id = "q"};
+  EXPECT_EQ(lock_body({.who = who, .request = request}),
+            R"({"type":"pull","resource_id":"r","node_id":"n","request_id":"q"})");
+  request = {
+      .scope = "resource", .lease = Milliseconds(500), .monitor = true, .dereference = true, .info = "i"};
+  EXPECT_EQ(
+      lock_body({.who = who, .request = request, .wait = Milliseconds(9)}, "lock"),
+      R"({"call":"lock","type":"pull","resource_id":"r","node_id":"n","request_id":"q","scope":"resource",)"
+      R"("wait_ms":9,"lease_ms":500,"monitor":true,"dereference":true,"info":"i"})");
+}
+
+TEST(D6, AFailureWithoutATextIsStillSentAsAFailure) {
+  const Requester who{.operation = "pull", .resource = "r", .node_id = "n", .request_id = "q"};
+  EXPECT_NE(unlock_body(who, 5, WorkResult::failed("")).find(R"("token":5,"success":false)"),
+            std::string::npos);
+  EXPECT_NE(unlock_body(who, 5, WorkResult::succeeded()).find(R"("success":true)"), std::string::npos);
+}
+
+TEST(Requests, QueriesArePercentEncoded) {
+  EXPECT_EQ(Target("/x").with("a", "b c&ü").with("empty", "").with("d", "1").take(),
+            "/x?a=b%20c%26%c3%bc&d=1");
+}
+
+TEST(Requests, ABatchIsSplitAtAThousandCallsAndAtAMebibyte) {
+  BatchBodies many;
+  for (int i = 0; i < 2001; ++i) many.add("{}");
+  const auto by_count = many.take();
+  ASSERT_EQ(by_count.size(), 3u);
+  EXPECT_EQ(by_count[2].count, 1u);
+  BatchBodies large;
+  for (int i = 0; i < 3; ++i) large.add(std::string(500 << 10, 'x'));
+  const auto by_size = large.take();
+  ASSERT_EQ(by_size.size(), 2u);
+  for (const auto& body : by_size) EXPECT_LE(body.text.size(), size_t(1) << 20);
+}
+
+TEST(Answers, UnknownFieldsAreIgnoredAndWrongTypesAreNotOurs) {
+  const auto lock =
+      read_lock(R"({"state":"acquired","token":12,"attempt":3,"previous_error":"e","new":[{}]})");
+  ASSERT_TRUE(lock);
+  EXPECT_EQ(lock->token, 12u);
+  EXPECT_EQ(lock->attempt, 3u);
+  EXPECT_EQ(lock->previous_error, "e");
+  for (const char* wrong :
+       {R"({"state":"acquired"})", R"({"state":"acquired","token":"12"})", R"({"state":"odd"})",
+        R"(["state"])", "<html>", "", R"({"state":"queued","holder":"x"})"}) {
+    EXPECT_FALSE(read_lock(wrong)) << wrong;
+  }
+}
+
+TEST(Answers, AStatusIsReadWhole) {
+  const auto status = read_status(
+      R"({"type":"pull","resource_id":"r","state":"held","holder":{"node_id":"a","request_id":"q","token":4,)"
+      R"("since":"s","lease_ms":10,"done":1,"total":2,"info":"i"},"queue":[{"node_id":"b","position":1,"since":"t"}],)"
+      R"("queue_length":2000,"completion":{"node_id":"c","success":false,"error":"e","permanent":true,)"
+      R"("completed_at":"u"},"references":{"count":2,"nodes":["x","y"]},"waiters":["b"],"acquired":false,)"
+      R"("completed":false,"success":false,"error":"","position":1})");
+  ASSERT_TRUE(status);
+  EXPECT_EQ(status->lane.holder->done, 1u);
+  EXPECT_EQ(status->lane.queue_length, 2000u);
+  EXPECT_EQ(status->lane.queue.at(0).node_id, "b");
+  EXPECT_TRUE(status->lane.completion->permanent);
+  EXPECT_EQ(status->lane.references, (std::vector<std::string>{"x", "y"}));
+  EXPECT_EQ(status->position, 1u);
+}
+
+TEST(ServerUrl, TakesThreeFormsAndNothingElse) {
+  EXPECT_EQ(parse_server_url("http://h:1/")->base, "http://h:1");
+  EXPECT_TRUE(parse_server_url("https://h")->tls);
+  EXPECT_EQ(parse_server_url("unix:/run/x.sock")->socket_path, "/run/x.sock");
+  for (const char* wrong : {"", "h:1", "ftp://h", "http://", "http://:1", "http://u@h", "http://h?x",
+                            "unix:", "http://h\r\nX: y", "http:// h"}) {
+    EXPECT_FALSE(parse_server_url(wrong)) << wrong;
+  }
+}
+
+}  // namespace
+}  // namespace turnstile::client

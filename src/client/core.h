@@ -1,0 +1,62 @@
+// What the parts of a client share.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "client/caller.h"
+#include "client/hold_state.h"
+#include "client/keeper.h"
+#include "client/requests.h"
+#include "client/timing.h"
+#include "client/transport.h"
+#include "turnstile/lock_client.h"
+
+namespace turnstile {
+
+namespace client {
+// For tests: time that does not pass by itself, and renewals only when asked for.
+struct CoreOptions {
+  std::shared_ptr<const Timing> timing;  // empty: the real one
+  bool keeper_thread = true;
+};
+}  // namespace client
+
+// Any Transport will do: libcurl's, or one to a server in this process.
+// Threads: every member may be called by any number of threads.
+class LockClient::Core {
+ public:
+  Core(ClientSettings settings, std::shared_ptr<client::Transport> transport,
+       client::CoreOptions options = {});
+
+  const ClientSettings& settings() const { return settings_; }
+  client::Caller& caller() { return *caller_; }
+  client::Keeper& keeper() { return *keeper_; }
+  const client::Timing& timing() const { return caller_->timing(); }
+
+  // With the client's node and a new request id where the caller gave none.
+  client::Requester requester_of(const LockRequest& request) const;
+  client::Requester requester(const std::string& operation, const std::string& resource,
+                              const std::string& request_id) const;
+  // Of an answer `acquired` to the request that was sent at `sent_at`.
+  Hold make_hold(const LockRequest& request, const client::Requester& who, const client::LockAnswer& answer,
+                 Clock::time_point sent_at);
+  Subscription subscribe(const SubscribeRequest& request, std::function<void(const Event&)> on_event,
+                         std::function<void(const ClientError&)> on_end);
+  // Posts `body`, and reads the answer with `read`.
+  template <class T>
+  Expected<T> post(std::string target, std::string body, std::optional<T> (*read)(std::string_view)) {
+    return client::read_reply(caller_->call({.target = std::move(target), .body = std::move(body)}), read);
+  }
+  template <class T>
+  Expected<T> get(std::string target, std::optional<T> (*read)(std::string_view)) {
+    return client::read_reply(caller_->call({.post = false, .target = std::move(target), .body = {}}), read);
+  }
+
+ private:
+  const ClientSettings settings_;
+  const std::shared_ptr<client::Caller> caller_;
+  const std::shared_ptr<client::Keeper> keeper_;
+};
+
+}  // namespace turnstile

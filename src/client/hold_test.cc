@@ -1,0 +1,186 @@
+// A hold in time: renewed, in danger, lost; and released, once.
+#include <gtest/gtest.h>
+
+#include "client/test_transport.h"
+
+namespace turnstile::client {
+namespace {
+
+using namespace std::chrono_literals;
+
+struct HoldTest : testing::Test {
+  HoldTest() {
+    test.transport->then(answer(200, kAcquired));
+    hold = take();
+  }
+  ~HoldTest() override {
+    test.transport->script.clear();
+    test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
+  }
+  Hold take(Milliseconds lease = 10s) {
+    auto result = test.client->lock({.operation = "pull", .resource = "r", .lease = lease});
+    EXPECT_TRUE(result && result->acquired);
+    return std::move(result->hold);
+  }
+  size_t calls() const { return test.transport->seen.size(); }
+  const TestTransport::Seen& last() const { return test.transport->seen.back(); }
+  Steady::time_point step() { return test.core->keeper().step(); }
+
+  TestClient test;
+  Hold hold;
+};
+using Keeping = HoldTest;
+using D5 = HoldTest;
+using D7 = HoldTest;
+
+TEST_F(Keeping, RenewsAfterAThirdOfTheLeaseAndNotBefore) {
+  test.timing->advance(3332ms);
+  const auto next = step();
+  EXPECT_EQ(calls(), 1u);
+  EXPECT_LE(next - test.timing->now(), 1ms);
+  test.timing->advance(1ms);
+  test.transport->then(answer(200, kRenewed));
+  step();
+  ASSERT_EQ(calls(), 2u);
+  EXPECT_EQ(last().target, "/renew");
+  EXPECT_EQ(hold.believed_until(), test.timing->now() + 9s);
+}
+
+TEST_F(Keeping, BelievesFromWhenTheRenewalWasSentNotFromWhenItWasAnswered) {
+  test.timing->advance(4s);
+  const auto sent = test.timing->now();
+  test.transport->script.push_back([&](const Exchange&) {
+    test.timing->advance(800ms);
+    return answer(200, kRenewed);
+  });
+  step();
+  EXPECT_EQ(hold.believed_until(), sent + 9s);
+}
+
+TEST_F(Keeping, TellsOnceOfEachChangeFromHeldToDangerToHeldToDangerToLost) {
+  std::vector<HoldState> told;
+  hold.on_change([&](HoldState state) { told.push_back(state); });
+  test.timing->advance(5s);
+  step();
+  step();
+  EXPECT_EQ(told, (std::vector{HoldState::in_danger}));
+  test.transport->then(answer(200, kRenewed));
+  test.timing->advance(1s);
+  step();
+  EXPECT_EQ(told, (std::vector{HoldState::in_danger, HoldState::held}));
+  test.timing->advance(5s);
+  step();
+  test.timing->advance(4s);
+  step();
+  step();
+  EXPECT_EQ(told,
+            (std::vector{HoldState::in_danger, HoldState::held, HoldState::in_danger, HoldState::lost}));
+  EXPECT_EQ(hold.state(), HoldState::lost);
+}
+
+TEST_F(Keeping, IsLostWhenTheServerSaysSo) {
+  for (const char* code : {"not_held", "not_holder", "stale_token"}) {
+    test.transport->then(answer(200, kAcquired));
+    Hold other = take();
+    test.transport->then(answer(403, refusal(code)));
+    EXPECT_EQ(other.renew().error().code, ErrorCode::lost);
+    EXPECT_EQ(other.state(), HoldState::lost);
+    test.transport->then(answer(403, refusal(code)));
+  }
+}
+
+TEST_F(Keeping, AHangingServerDoesNotHideTheDanger) {
+  test.timing->advance(3400ms);
+  test.transport->then(silent());
+  step();
+  EXPECT_EQ(last().timeout, 1600ms);  // up to the moment at which the owner must be told
+}
+
+TEST_F(Keeping, RenewsSeveralInOneRoundTrip) {
+  test.transport->then(answer(200, kAcquired));
+  Hold second = take();
+  test.timing->advance(4s);
+  test.transport->then(answer(200, R"({"answers":[{"status":200,"renewed":true,"lease_ms":10000},)"
+                                   R"({"status":403,"error":"gone","code":"not_held"}]})"));
+  step();
+  EXPECT_EQ(calls(), 3u);
+  EXPECT_EQ(last().target, "/batch");
+  EXPECT_NE(hold.state() == HoldState::lost, second.state() == HoldState::lost);
+}
+
+TEST_F(Keeping, SendsProgressAtMostOnceASecond) {
+  hold.report_progress(1, 10);
+  hold.report_progress(2, 10);
+  step();
+  EXPECT_EQ(calls(), 1u);
+  test.timing->advance(1s);
+  test.transport->then(answer(200, kRenewed));
+  step();
+  EXPECT_NE(last().body.find(R"("done":2,"total":10)"), std::string::npos);
+  step();
+  EXPECT_EQ(calls(), 2u);
+}
+
+TEST_F(Keeping, AHoldWithoutALeaseIsBelievedUntilItIsReleased) {
+  test.transport->then(answer(200, kAcquired));
+  Hold endless = take(0ms);
+  EXPECT_EQ(endless.believed_until(), Steady::time_point::max());
+  test.timing->advance(100h);
+  EXPECT_EQ(endless.state(), HoldState::held);
+  test.transport->then(answer(200, kReleased));
+}
+
+TEST_F(D5, ReleasingTwiceSendsOneUnlockAndSaysTheSame) {
+  test.transport->then(answer(200, R"({"released":true,"next":"b","waiters":["b"]})"));
+  EXPECT_EQ(hold.release(WorkResult::succeeded())->next, "b");
+  EXPECT_EQ(hold.release(WorkResult::failed("late"))->next, "b");
+  EXPECT_EQ(hold.state(), HoldState::released);
+  hold = Hold();
+  EXPECT_EQ(calls(), 2u);
+}
+
+TEST_F(D5, DestroyedUnreleasedItIsReleasedAsAFailureWithOneRetry) {
+  hold = Hold();
+  EXPECT_EQ(calls(), 3u);
+  EXPECT_EQ(last().target, "/unlock");
+  EXPECT_NE(last().body.find(R"("success":false,"error":"abandoned by its holder")"), std::string::npos);
+}
+
+TEST_F(D7, ALostAnswerAndARetryThatFindsNothingCountAsReleased) {
+  test.transport->then(broken());
+  test.transport->then(answer(403, refusal("not_held")));
+  const auto released = hold.release(WorkResult::succeeded());
+  ASSERT_TRUE(released);
+  EXPECT_TRUE(released->already);
+}
+
+TEST_F(D7, WithoutALostAnswerAHoldThatIsGoneIsLost) {
+  test.transport->then(unreachable());  // nothing was sent
+  test.transport->then(answer(503, refusal("not_leader")));
+  test.transport->then(answer(403, refusal("not_held")));
+  EXPECT_EQ(hold.release(WorkResult::succeeded()).error().code, ErrorCode::lost);
+}
+
+TEST_F(D7, ASuccessWhoseAnswersWereAllLostIsNeverReportedAsAFailureLater) {
+  test.transport->otherwise = [](const Exchange&) { return silent(); };
+  EXPECT_EQ(hold.release(WorkResult::succeeded()).error().code, ErrorCode::unavailable);
+  hold = Hold();  // "Close"
+  EXPECT_NE(last().body.find(R"("success":true)"), std::string::npos);
+}
+
+TEST_F(D7, ReleaseAllJudgesEachOfABatchTheSameWay) {
+  test.transport->then(answer(200, kAcquired));
+  std::vector<Hold> holds;
+  holds.push_back(std::move(hold));
+  holds.push_back(take());
+  test.transport->then(broken());
+  test.transport->then(answer(200,
+                              R"({"answers":[{"status":200,"released":true,"already":true,"waiters":[]},)"
+                              R"({"status":403,"error":"","code":"stale_token"}]})"));
+  const auto released = test.client->release_all(holds, WorkResult::succeeded());
+  ASSERT_TRUE(released);
+  for (const auto& one : *released) EXPECT_TRUE(one && one->already);
+}
+
+}  // namespace
+}  // namespace turnstile::client

@@ -1,0 +1,234 @@
+#include "client/keeper.h"
+
+#include <condition_variable>
+#include <unordered_map>
+#include <vector>
+
+#include "client/hold_state.h"
+
+namespace turnstile::client {
+
+// All but the thread itself, which holds a reference: whoever drops the Keeper, it does not pull the ground
+// from under the thread.
+class Keeper::Shared {
+ public:
+  explicit Shared(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
+
+  void add(const std::shared_ptr<Hold::State>& state);
+  void remove(const Hold::State* state);
+  void wake_by(Steady::time_point time);
+  Steady::time_point step();
+  void run();
+  void end();
+
+ private:
+  using Renewals = std::vector<Hold::State::Renewal>;
+  using Holds = std::vector<std::shared_ptr<Hold::State>>;
+
+  Holds holds() const;
+  Milliseconds time_for_a_try(const Holds& all, Steady::time_point now) const;
+  void send(const Renewals& due, Milliseconds timeout);
+  void send_one(const Hold::State::Renewal& renewal, Call call);
+  void send_batch(const Renewals& due, const Call& call);
+  void failed(const Renewals& due);
+
+  const std::shared_ptr<Caller> caller_;
+  int failures_ = 0;  // of the last renewals, in a row; the stepping thread's
+
+  mutable Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::unordered_map<const Hold::State*, std::weak_ptr<Hold::State>> states_ TS_GUARDED_BY(mutex_);
+  Steady::time_point wake_at_ TS_GUARDED_BY(mutex_) = Steady::time_point::max();
+  bool ended_ TS_GUARDED_BY(mutex_) = false;
+  std::stop_source interrupt_ TS_GUARDED_BY(mutex_);  // of the try in flight
+  Steady::time_point try_until_ TS_GUARDED_BY(mutex_) = Steady::time_point::min();
+};
+
+void Keeper::Shared::add(const std::shared_ptr<Hold::State>& state) {
+  const Locked lock(mutex_);
+  states_.try_emplace(state.get(), state);
+}
+
+void Keeper::Shared::remove(const Hold::State* state) {
+  const Locked lock(mutex_);
+  states_.erase(state);
+}
+
+void Keeper::Shared::wake_by(Steady::time_point time) {
+  const Locked lock(mutex_);
+  if (time < try_until_) interrupt_.request_stop();
+  if (time >= wake_at_) return;
+  wake_at_ = time;
+  changed_.notify_all();
+}
+
+void Keeper::Shared::end() {
+  const Locked lock(mutex_);
+  ended_ = true;
+  interrupt_.request_stop();
+  changed_.notify_all();
+}
+
+Keeper::Shared::Holds Keeper::Shared::holds() const {
+  const Locked lock(mutex_);
+  Holds all;
+  all.reserve(states_.size());
+  for (const auto& [address, state] : states_) {
+    if (auto alive = state.lock()) all.push_back(std::move(alive));
+  }
+  return all;
+}
+
+Steady::time_point Keeper::Shared::step() {
+  const Timing& timing = caller_->timing();
+  const Holds all = holds();
+  Renewals due;
+  const Steady::time_point now = timing.now();
+  for (const auto& state : all) {
+    state->tell_changes(now);
+    if (auto renewal = state->renewal_due(now)) due.push_back(std::move(*renewal));
+  }
+  if (!due.empty()) send(due, time_for_a_try(all, now));
+  const Steady::time_point after = timing.now();
+  Steady::time_point next = Steady::time_point::max();
+  for (const auto& state : all) {
+    state->tell_changes(after);
+    next = std::min({next, state->next_renewal(), state->next_change(after)});
+  }
+  return next;
+}
+
+// Until the next change of any hold, so that its owner is told in time; but half of a margin at least, for
+// otherwise many holds would leave no time for any try.
+Milliseconds Keeper::Shared::time_for_a_try(const Holds& all, Steady::time_point now) const {
+  Steady::duration limit = caller_->settings().request_timeout;
+  Steady::duration least = limit;
+  for (const auto& state : all) {
+    limit = std::min(limit, state->next_change(now) - now);
+    least = std::min(least, state->margin() / 2);
+  }
+  return std::chrono::ceil<Milliseconds>(std::max(limit, least));
+}
+
+void Keeper::Shared::send(const Renewals& due, Milliseconds timeout) {
+  Call call{.timeout = timeout, .retries = 0};
+  {
+    const Locked lock(mutex_);
+    if (ended_) return;
+    interrupt_ = std::stop_source();
+    call.stop = interrupt_.get_token();
+    try_until_ = caller_->timing().now() + timeout;
+  }
+  due.size() == 1 ? send_one(due.front(), std::move(call)) : send_batch(due, call);
+  const Locked lock(mutex_);
+  try_until_ = Steady::time_point::min();
+}
+
+void Keeper::Shared::failed(const Renewals& due) {
+  const Steady::time_point again = caller_->timing().now() + caller_->pause_after(++failures_);
+  for (const auto& renewal : due) {
+    // Soon enough that one more try fits before the hold is lost.
+    renewal.state->not_renewed(std::min(again, later(caller_->timing().now(), renewal.state->margin())),
+                               renewal.progress);
+  }
+}
+
+void Keeper::Shared::send_one(const Hold::State::Renewal& renewal, Call call) {
+  const Hold::State::Granted& granted = renewal.state->granted();
+  call.target = "/renew";
+  call.body = renew_body(granted.who, granted.token, granted.lease, renewal.progress);
+  const auto reply = caller_->call(call);
+  if (const Expected<Milliseconds> lease = read_reply(reply, read_renew)) {
+    failures_ = 0;
+    renewal.state->renewed(reply->sent_at, *lease);
+  } else if (lease.error().code == ErrorCode::lost) {
+    renewal.state->lost();
+  } else {
+    failed({renewal});
+  }
+}
+
+void Keeper::Shared::send_batch(const Renewals& due, const Call& call) {
+  BatchBodies bodies;
+  for (const auto& renewal : due) {
+    const Hold::State::Granted& granted = renewal.state->granted();
+    bodies.add(renew_body(granted.who, granted.token, granted.lease, renewal.progress, "renew"));
+  }
+  auto next = due.begin();
+  for (BatchBodies::Body& body : bodies.take()) {
+    const Renewals part(next, next + ptrdiff_t(body.count));
+    next += ptrdiff_t(body.count);
+    Call one = call;
+    one.target = "/batch";
+    one.body = std::move(body.text);
+    const auto reply = caller_->call(one);
+    const auto answers = read_reply(reply, read_renew_batch);
+    if (!answers || answers->size() != part.size()) {
+      failed(part);
+      continue;
+    }
+    failures_ = 0;
+    for (size_t i = 0; i < part.size(); ++i) {
+      const auto& answer = (*answers)[i];
+      if (answer.answer) {
+        part[i].state->renewed(reply->sent_at, *answer.answer);
+      } else if (error_of(answer.status, answer.refusal).code == ErrorCode::lost) {
+        part[i].state->lost();
+      } else {
+        failed({part[i]});
+      }
+    }
+  }
+}
+
+void Keeper::Shared::run() {
+  for (;;) {
+    const Steady::time_point next = step();
+    const Locked lock(mutex_);
+    // Whoever was added during the step has said by wake_by when it is due.
+    wake_at_ = std::min(wake_at_, next);
+    while (!ended_ && caller_->timing().now() < wake_at_) {
+      if (wake_at_ == Steady::time_point::max()) {
+        changed_.wait(mutex_);
+      } else {
+        const Steady::time_point until = wake_at_;  // it is read again without the lock
+        changed_.wait_until(mutex_, until);
+      }
+    }
+    if (ended_) return;
+    wake_at_ = Steady::time_point::max();
+  }
+}
+
+Keeper::Keeper(std::shared_ptr<Caller> caller, bool with_thread)
+    : shared_(std::make_shared<Shared>(std::move(caller))), with_thread_(with_thread) {}
+
+Keeper::~Keeper() {
+  shared_->end();
+  std::thread thread;
+  {
+    const Locked lock(mutex_);
+    thread.swap(thread_);
+  }
+  if (!thread.joinable()) return;
+  // A callback of the caller's may drop the last of all; then the thread ends by itself, right away.
+  thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
+}
+
+void Keeper::start() {
+  if (!with_thread_) return;
+  const Locked lock(mutex_);
+  if (!thread_.joinable()) thread_ = std::thread([shared = shared_] { shared->run(); });
+}
+
+void Keeper::add(const std::shared_ptr<Hold::State>& state) {
+  shared_->add(state);
+  shared_->wake_by(state->next_renewal());
+  start();
+}
+
+void Keeper::remove(const Hold::State* state) { shared_->remove(state); }
+void Keeper::wake_by(Steady::time_point time) { shared_->wake_by(time); }
+Steady::time_point Keeper::step() { return shared_->step(); }
+
+}  // namespace turnstile::client

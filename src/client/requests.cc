@@ -1,0 +1,140 @@
+#include "client/requests.h"
+
+#include <fmt/format.h>
+
+namespace turnstile::client {
+namespace {
+
+constexpr size_t kBatchCalls = 1000;
+constexpr size_t kBatchBytes = 1 << 20;
+constexpr char kHex[] = "0123456789abcdef";
+
+void append_json_text(std::string& out, std::string_view text) {
+  out += '"';
+  for (const char c : text) {
+    const auto byte = uint8_t(c);
+    if (byte < 0x20 || byte == 0x7f) {
+      out.append("\\u00") += kHex[byte >> 4];
+      out += kHex[byte & 15];
+    } else {
+      if (c == '"' || c == '\\') out += '\\';
+      out += c;
+    }
+  }
+  out += '"';
+}
+
+JsonObject begin(const Requester& who, std::string_view call) {
+  JsonObject object;
+  object.text_if("call", call)
+      .text("type", who.operation)
+      .text("resource_id", who.resource)
+      .text("node_id", who.node_id)
+      .text_if("request_id", who.request_id);
+  return object;
+}
+
+bool unreserved(char c) {
+  return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') || c == '-' || c == '.' ||
+         c == '_' || c == '~';
+}
+
+}  // namespace
+
+void JsonObject::name(std::string_view name) {
+  if (out_.size() > 1) out_ += ',';
+  out_.append("\"").append(name).append("\":");
+}
+
+JsonObject& JsonObject::text(std::string_view field, std::string_view value) {
+  name(field);
+  append_json_text(out_, value);
+  return *this;
+}
+
+JsonObject& JsonObject::number(std::string_view field, uint64_t value) {
+  name(field);
+  const fmt::format_int digits(value);
+  out_.append(digits.data(), digits.size());
+  return *this;
+}
+
+JsonObject& JsonObject::boolean(std::string_view field, bool value) {
+  name(field);
+  out_.append(value ? "true" : "false");
+  return *this;
+}
+
+std::string JsonObject::take() {
+  out_ += '}';
+  return std::move(out_);
+}
+
+Target& Target::with(std::string_view name, std::string_view value) {
+  if (value.empty()) return *this;
+  out_ += next_;
+  next_ = '&';
+  out_.append(name) += '=';
+  for (const char c : value) {
+    if (unreserved(c)) {
+      out_ += c;
+    } else {
+      out_ += '%';
+      out_ += kHex[uint8_t(c) >> 4];
+      out_ += kHex[uint8_t(c) & 15];
+    }
+  }
+  return *this;
+}
+
+std::string lock_body(const LockBody& lock, std::string_view call) {
+  JsonObject object = begin(lock.who, call);
+  const LockRequest& request = lock.request;
+  if (request.scope) object.text_if("scope", *request.scope);
+  if (lock.wait.count() > 0) object.number("wait_ms", uint64_t(lock.wait.count()));
+  if (request.lease.count() > 0) object.number("lease_ms", uint64_t(request.lease.count()));
+  if (request.monitor) object.boolean("monitor", true);
+  if (request.dereference) object.boolean("dereference", true);
+  object.text_if("info", request.info);
+  return object.take();
+}
+
+std::string unlock_body(const Requester& who, uint64_t token, const WorkResult& result,
+                        std::string_view call) {
+  JsonObject object = begin(who, call);
+  if (token != 0) object.number("token", token);
+  object.boolean("success", result.success);  // always: its absence would be read from the error text (D6)
+  object.text_if("error", result.error);
+  if (result.permanent) object.boolean("permanent", true);
+  return object.take();
+}
+
+std::string renew_body(const Requester& who, uint64_t token, Milliseconds lease,
+                       const std::optional<Progress>& progress, std::string_view call) {
+  JsonObject object = begin(who, call);
+  object.number("token", token);
+  if (lease.count() > 0) object.number("lease_ms", uint64_t(lease.count()));
+  if (progress) object.number("done", progress->done).number("total", progress->total);
+  return object.take();
+}
+
+std::string cancel_body(const Requester& who, std::string_view call) { return begin(who, call).take(); }
+
+void BatchBodies::add(std::string_view element) {
+  constexpr std::string_view kBegin = R"({"requests":[)";
+  if (bodies_.empty() || bodies_.back().count == kBatchCalls ||
+      bodies_.back().text.size() + element.size() + 3 > kBatchBytes) {
+    if (!bodies_.empty()) bodies_.back().text += "]}";
+    bodies_.emplace_back(Body{.text = std::string(kBegin), .count = 0});
+  }
+  Body& body = bodies_.back();
+  if (body.count++ > 0) body.text += ',';
+  body.text += element;
+}
+
+std::vector<BatchBodies::Body> BatchBodies::take() {
+  if (!bodies_.empty()) bodies_.back().text += "]}";
+  return std::move(bodies_);
+}
+
+}  // namespace turnstile::client

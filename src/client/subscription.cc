@@ -1,0 +1,122 @@
+#include "base/check.h"
+#include "client/requests.h"
+#include "client/subscription_state.h"
+
+namespace turnstile {
+
+using client::Milliseconds;
+
+namespace client {
+std::string stream_target(const SubscribeRequest& request) {
+  if (request.operation.empty() || request.resource.empty()) {
+    return Target("/events").with("prefix", request.prefix).with("type", request.operation).take();
+  }
+  return Target("/lock/subscribe")
+      .with("type", request.operation)
+      .with("resource_id", request.resource)
+      .with("node_id", request.node_id)
+      .with("request_id", request.request_id)
+      .take();
+}
+}  // namespace client
+
+struct Subscription::State::Stream {
+  std::shared_ptr<client::Caller> caller;
+  std::string target, last_id;
+  OnEvent on_event;
+  OnEnd on_end;
+  std::stop_token stop;
+  bool heard = false;  // anything, on the present connection
+
+  void run();
+  // nullopt: open it again.
+  std::optional<ClientError> read_once(client::SseParser& parser);
+  bool take(const client::SseEvent& from);
+};
+
+void Subscription::State::Stream::run() {
+  for (int failures = 0; !stop.stop_requested();) {
+    client::SseParser parser;
+    if (const std::optional<ClientError> error = read_once(parser)) {
+      if (on_end) on_end(*error);
+      return;
+    }
+    // The pause also follows a stream that was good for a while: a server that restarts is asked by
+    // everybody.
+    failures = heard ? 1 : failures + 1;
+    const auto until = caller->timing().now() + caller->pause_after(failures);
+    if (!caller->timing().sleep_until(until, stop)) return;
+  }
+}
+
+std::optional<ClientError> Subscription::State::Stream::read_once(client::SseParser& parser) {
+  const std::string server = caller->server();
+  const Milliseconds silence = 2 * caller->settings().heartbeat;
+  heard = false;
+  const auto answer = caller->transport().stream(
+      {.server = server,
+       .target = target,
+       .body = {},
+       .last_event_id = last_id,
+       .silence = silence,
+       .stop = stop},
+      [&](std::string_view bytes) {
+        heard = true;
+        return parser.feed(bytes, [this](const client::SseEvent& event) { return take(event); }) ==
+               client::SseParser::Fed::more;
+      });
+  if (!answer) {
+    ClientError error = client::error_of(answer.error(), server);
+    if (error.code == ErrorCode::cancelled) return std::nullopt;
+    if (error.code != ErrorCode::unavailable) return error;
+    caller->move_on_from(server);
+    return std::nullopt;
+  }
+  if (answer->status == 200) return std::nullopt;
+  const std::optional<client::Refusal> refusal = client::read_refusal(answer->body);
+  const bool passing = answer->status >= 500 || answer->status == 429 || answer->status == 408;
+  if (!passing) {
+    return refusal ? client::error_of(answer->status, *refusal)
+                   : client::not_turnstile(server, answer->status);
+  }
+  caller->move_on_from(server);
+  return std::nullopt;
+}
+
+bool Subscription::State::Stream::take(const client::SseEvent& from) {
+  if (stop.stop_requested()) return false;
+  std::optional<Event> event = client::read_event(from.data);
+  if (!event) return true;  // of a kind that this version does not know
+  event->id = from.id;
+  if (from.name == "reset") event->event = "reset";
+  last_id = from.id;
+  try {
+    on_event(*event);
+  } catch (...) {  // the caller's own; it must not pass through curl
+  }
+  return !stop.stop_requested();
+}
+
+Subscription::State::State(std::shared_ptr<client::Caller> caller, const SubscribeRequest& request,
+                           OnEvent on_event, OnEnd on_end) {
+  auto stream = std::make_shared<Stream>(Stream{.caller = std::move(caller),
+                                                .target = client::stream_target(request),
+                                                .last_id = request.after,
+                                                .on_event = std::move(on_event),
+                                                .on_end = std::move(on_end),
+                                                .stop = stop_.get_token()});
+  thread_ = std::thread([stream] { stream->run(); });
+}
+
+void Subscription::State::end() {
+  stop_.request_stop();
+  if (!thread_.joinable()) return;
+  thread_.get_id() == std::this_thread::get_id() ? thread_.detach() : thread_.join();
+}
+
+Subscription::Subscription(std::shared_ptr<State> state) : state_(std::move(state)) {}
+Subscription::Subscription(Subscription&&) noexcept = default;
+Subscription& Subscription::operator=(Subscription&&) noexcept = default;
+Subscription::~Subscription() = default;
+
+}  // namespace turnstile
