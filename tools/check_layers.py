@@ -19,7 +19,7 @@ MAY_USE = {
     "http": ({"base"}, {"fmt", "boost/beast", "boost/intrusive"}),
     "server": ({"base", "engine", "engine types", "journal", "events", "api", "http"},
                {"fmt", "prometheus", "CLI", "toml++"}),
-    "content": ({"base"}, {"fmt", "grpc", "grpcpp", "google/protobuf", "containerd_content", "openssl", "sqlite3", "re2",
+    "content": ({"base", "turnstile"}, {"fmt", "grpc", "grpcpp", "google/protobuf", "containerd_content", "openssl", "sqlite3", "re2",
                            "CLI", "toml++"}),
     "client": ({"base", "turnstile"}, {"fmt", "curl", "simdjson", "boost/beast"}),
     "fake": ({"base", "engine", "engine types", "events", "api", "server", "client", "turnstile"}, set()),
