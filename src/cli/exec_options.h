@@ -1,0 +1,32 @@
+// exec's command line, for the files that share it.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/context.h"
+#include "cli/signals.h"
+
+namespace turnstile::cli {
+
+struct ExecOptions {
+  Lane lane;
+  std::optional<Milliseconds> wait, lease;
+  std::string scope, info;
+  std::vector<int> permanent_exit_codes;
+
+  Milliseconds lease_or_default() const { return lease.value_or(Milliseconds(10'000)); }
+  std::string lane_text() const { return lane.type + " " + lane.resource; }
+};
+
+struct ExecWait {
+  Expected<LockResult> result;
+  int signal = 0;  // that ended the wait; 0: none
+};
+
+// Takes the lock, or waits for it, telling the person meanwhile how it stands.
+ExecWait wait_for_turn(const Context& context, const ExecOptions& options, LockClient& client,
+                       const Signals& signals);
+
+}  // namespace turnstile::cli

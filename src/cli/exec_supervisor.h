@@ -1,0 +1,28 @@
+// The process between `exec` and its command. It exists so that the command's whole group ends in time
+// whatever happens to the CLI: killed, stopped, swapped out, or cut off from the server.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "cli/exec_channel.h"
+
+namespace turnstile::cli {
+
+struct SupervisorSettings {
+  const std::vector<std::string>& command;
+  sigset_t mask;            // that the command begins with
+  bool foreground = false;  // the command gets the terminal
+  int progress_fd = -1;     // the command's end of the progress pipe
+};
+
+// The supervisor's life, in a process forked for it; `channel` is its end.
+//
+// Starts the command when told to, and reports its end when nobody of its group lives. At a deadline, on
+// `kill`, and when the CLI is gone without a word, it ends the group and, being a subreaper, every other
+// descendant that has not found a parent outside. A command that ends by itself takes the rest of its group
+// with it (SIGTERM, two seconds, SIGKILL); what has left the group by setsid goes on then.
+// Time: steady clock, the same in both processes. Threads: none.
+[[noreturn]] void supervise(const SupervisorSettings& settings, Fd channel);
+
+}  // namespace turnstile::cli

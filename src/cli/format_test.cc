@@ -1,0 +1,76 @@
+// How values look: durations, ages, sizes, tables.
+#include "cli/format.h"
+
+#include <gtest/gtest.h>
+
+namespace turnstile::cli {
+namespace {
+
+using namespace std::chrono_literals;
+
+TEST(Format, DurationsAreANumberWithAUnit) {
+  EXPECT_EQ(*parse_duration("500ms"), 500ms);
+  EXPECT_EQ(*parse_duration("10s"), 10s);
+  EXPECT_EQ(*parse_duration("1.5m"), 90s);
+  EXPECT_EQ(*parse_duration("2h"), 2h);
+  EXPECT_EQ(*parse_duration("1d"), 24h);
+  EXPECT_EQ(*parse_duration("0"), 0ms);
+  for (const char* wrong :
+       {"", "10", "s", "-1s", "1 s", "1sec", "nan", "nans", "infs", "1e300h", "10s ", "5M"}) {
+    ASSERT_FALSE(parse_duration(wrong)) << wrong;
+    EXPECT_NE(parse_duration(wrong).error().message.find("is not a duration"), std::string::npos);
+  }
+}
+
+TEST(Format, DurationsAreShownInTheirTwoLargestUnits) {
+  EXPECT_EQ(show_duration(850ms), "850ms");
+  EXPECT_EQ(show_duration(12'300ms), "12s");
+  EXPECT_EQ(show_duration(200s), "3m 20s");
+  EXPECT_EQ(show_duration(1h), "1h");
+  EXPECT_EQ(show_duration(52h), "2d 4h");
+  EXPECT_EQ(show_duration(-5s), "0ms");
+}
+
+TEST(Format, AgesAreNeverNegativeForClocksDiffer) {
+  const WallTime now = *parse_time("2026-11-16T01:38:13.047765Z");
+  EXPECT_EQ(show_age("2026-11-16T01:36:00Z", now), "2m 13s");
+  EXPECT_EQ(show_age("2026-11-16T01:39:00Z", now), "0ms");
+  EXPECT_EQ(show_age("2024-02-29T00:00:00Z", *parse_time("2024-03-01T00:00:00Z")), "1d");
+  for (const char* wrong :
+       {"", "yesterday", "2026-13-16T01:38:13Z", "2026-11-16T01:38:13", "2026-02-30T01:38:13Z"}) {
+    EXPECT_EQ(show_age(wrong, now), "-") << wrong;
+  }
+}
+
+TEST(Format, ProgressIsAPercentageWhereTheTotalIsKnown) {
+  EXPECT_EQ(show_progress(std::nullopt, std::nullopt), "");
+  EXPECT_EQ(show_progress(500, std::nullopt), "500");
+  EXPECT_EQ(show_progress(1'200'000'000, 2'900'000'000), "41% (1.2G of 2.9G)");
+  EXPECT_EQ(show_progress(7, 0), "7");
+  EXPECT_EQ(show_progress(20, 10), "100% (20 of 10)");
+  EXPECT_EQ(show_bytes(999'950), "1.0M");
+}
+
+TEST(Format, AForeignTextNeitherBreaksALineNorDrivesTheTerminal) {
+  EXPECT_EQ(one_line("a\nb\033[2Jc\x7f"), "a b [2Jc ");
+}
+
+TEST(Format, AShortenedTextKeepsBothEndsAndWholeCharacters) {
+  EXPECT_EQ(shortened("sha256:0123456789abcdef", 11), "sha25…bcdef");
+  EXPECT_EQ(shortened("äöüßäöüß", 5), "äö…üß");
+  EXPECT_EQ(shortened("short", 5), "short");
+  EXPECT_EQ(display_width(shortened("äöüßäöüß", 4)), 4U);
+}
+
+TEST(Format, ColumnsAreAlignedByCharactersNotBytes) {
+  Table table({"NODE", "N", "NOTE"});
+  table.add({"größe", "10", ""});
+  table.add({"a", "2", "x"});
+  EXPECT_EQ(table.text(),
+            "NODE   N   NOTE\n"
+            "größe  10\n"
+            "a      2   x\n");
+}
+
+}  // namespace
+}  // namespace turnstile::cli

@@ -1,0 +1,207 @@
+// lock, unlock, renew, cancel: one call each, for scripts that keep the token themselves.
+#include <fmt/format.h>
+
+#include "cli/json.h"
+#include "cli/program.h"
+#include "cli/signals.h"
+
+namespace turnstile::cli {
+namespace {
+
+struct LockOptions {
+  Lane lane;
+  std::optional<Milliseconds> wait, lease;
+  std::string scope, request_id, info;
+  bool dereference = false;
+};
+
+struct UnlockOptions {
+  Lane lane;
+  uint64_t token = 0;
+  std::string request_id, error;
+  bool failed = false, permanent = false;
+};
+
+struct RenewOptions {
+  Lane lane;
+  uint64_t token = 0;
+  std::string request_id;
+  std::optional<Milliseconds> lease;
+};
+
+struct CancelOptions {
+  Lane lane;
+  std::string request_id;
+};
+
+LockRequest request_of(const LockOptions& options) {
+  LockRequest request;
+  request.operation = options.lane.type;
+  request.resource = options.lane.resource;
+  request.request_id = options.request_id;
+  if (!options.scope.empty()) request.scope = options.scope;
+  request.lease = options.lease.value_or(Milliseconds(0));
+  request.dereference = options.dereference;
+  request.info = options.info;
+  return request;
+}
+
+int print_skipped(const Context& context, const LockOptions& options, const LockResult& result) {
+  if (context.json()) {
+    boost::json::object out{{"state", "skipped"}, {"request_id", result.request_id}};
+    out["references"] = to_json(result.references);
+    print_json(out);
+  } else {
+    fmt::print(stderr, "turnstile: skipped: {} of {} has been done already\n", options.lane.type,
+               options.lane.resource);
+  }
+  return kSkipped;
+}
+
+// The hold outlives this process: it is left to the server, and to whoever reads the token.
+int print_acquired(const Context& context, LockResult& result) {
+  Hold& hold = result.hold;
+  if (context.json()) {
+    boost::json::object out{{"state", "acquired"}, {"token", hold.token()}};
+    out["request_id"] = result.request_id;
+    out["attempt"] = hold.attempt();
+    if (!hold.previous_error().empty()) out["previous_error"] = hold.previous_error();
+    print_json(out);
+  } else {
+    fmt::print("{}\n", hold.token());
+  }
+  hold.detach();
+  return kOk;
+}
+
+int lock(const Context& context, const LockOptions& options) {
+  const Signals signals({SIGINT, SIGTERM, SIGHUP});
+  Expected<LockClient> client = context.client();
+  if (!client) return context.fail(client.error());
+  Expected<LockResult> result;
+  int signal = 0;
+  if (options.wait && options.wait->count() > 0) {
+    // With a deadline the library is patient with a server that is not there; people want to know at once.
+    if (const auto version = client->version(); !version) return context.fail(version.error());
+    const StopOnSignal stop(signals);
+    result = client->lock(request_of(options), LockClient::Clock::now() + *options.wait, stop.token());
+    signal = stop.signal();
+  } else {
+    result = client->try_lock(request_of(options));
+  }
+  if (!result && result.error().code == ErrorCode::cancelled && signal != 0) {
+    return report(context.output, "interrupted; the place in the queue is given up", "interrupted",
+                  kSignalled + signal);
+  }
+  if (!result) return context.fail(result.error());
+  return result->skipped ? print_skipped(context, options, *result) : print_acquired(context, *result);
+}
+
+int unlock(const Context& context, const UnlockOptions& options) {
+  Expected<LockClient> client = context.client(Context::kManyRetries);
+  if (!client) return context.fail(client.error());
+  const WorkResult work{.success = !options.failed, .error = options.error, .permanent = options.permanent};
+  const Expected<Released> released =
+      client->unlock(options.lane.type, options.lane.resource, work, options.token, options.request_id);
+  if (!released) return context.fail(released.error());
+  if (context.json()) {
+    print_json(to_json(*released));
+  } else {
+    fmt::print("released{}{}\n", released->already ? " before" : "",
+               released->next.empty() ? "" : "; next is " + released->next);
+  }
+  return kOk;
+}
+
+int renew(const Context& context, const RenewOptions& options) {
+  Expected<LockClient> client = context.client(Context::kManyRetries);
+  if (!client) return context.fail(client.error());
+  const Expected<Milliseconds> lease = client->renew(options.lane.type, options.lane.resource, options.token,
+                                                     *options.lease, options.request_id);
+  if (!lease) return context.fail(lease.error());
+  if (context.json()) {
+    print_json(boost::json::object{{"renewed", true}, {"lease_ms", lease->count()}});
+  } else {
+    fmt::print("renewed for {}\n", show_duration(*lease));
+  }
+  return kOk;
+}
+
+int cancel(const Context& context, const CancelOptions& options) {
+  Expected<LockClient> client = context.client();
+  if (!client) return context.fail(client.error());
+  const Expected<bool> cancelled =
+      client->cancel(options.lane.type, options.lane.resource, options.request_id);
+  if (!cancelled) return context.fail(cancelled.error());
+  if (context.json()) {
+    print_json(boost::json::object{{"cancelled", *cancelled}});
+  } else {
+    fmt::print("{}\n", *cancelled ? "cancelled" : "was not waiting");
+  }
+  return kOk;
+}
+
+void add_lock(CLI::App& app, Context& context) {
+  auto options = std::make_shared<LockOptions>();
+  CLI::App* command =
+      add_command(app, "lock", "Take a lock and print its token; it stays held after this ends.",
+                  "  TOKEN=$(turnstile lock update db-schema --wait 30s --lease 5m)\n"
+                  "  turnstile unlock update db-schema --token \"$TOKEN\"\n");
+  add_lane(*command, options->lane);
+  add_duration(*command, "--wait", options->wait, "how long to wait for one's turn (not at all)");
+  add_duration(*command, "--lease", options->lease,
+               "the hold ends by itself after this, unless renewed (the server's max_hold)");
+  command->add_option("--scope", options->scope, "what it excludes (the server's default)")
+      ->check(CLI::IsMember({"operation", "resource"}));
+  command->add_option("--request-id", options->request_id, "to come back to a hold or place in the queue");
+  command->add_option("--info", options->info, "free text for people");
+  command->add_flag("--dereference", options->dereference,
+                    "of a delete: drop this node's own reference first");
+  runs(command, context, options, lock);
+}
+
+void add_unlock(CLI::App& app, Context& context) {
+  auto options = std::make_shared<UnlockOptions>();
+  CLI::App* command =
+      add_command(app, "unlock", "Release a hold, as a success or, with --fail, as a failure.",
+                  "  turnstile unlock pull sha256:4f5a --token 1234\n"
+                  "  turnstile unlock pull sha256:4f5a --token 1234 --fail 'disk full'\n");
+  add_lane(*command, options->lane);
+  command->add_option("--token", options->token, "the token that lock printed");
+  command->add_option("--request-id", options->request_id, "of the hold, when its token is not known");
+  CLI::Option* failed =
+      command->add_option("--fail", options->error, "it failed, and why: the next takes over");
+  command
+      ->add_flag("--permanent", options->permanent, "nobody can do better: all waiters end with this error")
+      ->needs(failed);
+  command->callback([&context, options, failed] {
+    options->failed = failed->count() > 0;
+    context.run = [&context, options] { return unlock(context, *options); };
+  });
+}
+
+}  // namespace
+
+void add_lock_commands(CLI::App& app, Context& context) {
+  add_lock(app, context);
+  add_unlock(app, context);
+
+  auto renewal = std::make_shared<RenewOptions>();
+  CLI::App* command = add_command(app, "renew", "Prolong the lease of a hold.",
+                                  "  turnstile renew update db-schema --token \"$TOKEN\" --lease 5m\n");
+  add_lane(*command, renewal->lane);
+  command->add_option("--token", renewal->token, "the token that lock printed")->required();
+  command->add_option("--request-id", renewal->request_id, "of the hold");
+  add_duration(*command, "--lease", renewal->lease, "from now on");
+  command->get_option("--lease")->required();
+  runs(command, context, renewal, renew);
+
+  auto waiter = std::make_shared<CancelOptions>();
+  command =
+      add_command(app, "cancel", "Leave a queue.", "  turnstile cancel pull sha256:4f5a --request-id r1\n");
+  add_lane(*command, waiter->lane);
+  command->add_option("--request-id", waiter->request_id, "of the one that waits")->required();
+  runs(command, context, waiter, cancel);
+}
+
+}  // namespace turnstile::cli

@@ -1,0 +1,93 @@
+// refs and break: what an operator repairs with.
+#include <fmt/format.h>
+
+#include "cli/json.h"
+#include "cli/program.h"
+
+namespace turnstile::cli {
+namespace {
+
+struct RefsOptions {
+  std::string resource, release_node;
+  bool add = false, release = false;
+};
+
+struct BreakOptions {
+  Lane lane;
+  std::string reason;
+};
+
+int release_node(const Context& context, LockClient& client, const std::string& node) {
+  const Expected<uint32_t> count = client.release_node(node);
+  if (!count) return context.fail(count.error());
+  if (context.json()) {
+    print_json(boost::json::object{{"node_id", node}, {"count", *count}});
+  } else {
+    fmt::print("released {} reference{} of {}\n", *count, *count == 1 ? "" : "s", node);
+  }
+  return kOk;
+}
+
+int refs(const Context& context, const RefsOptions& options) {
+  if (options.resource.empty() == options.release_node.empty()) {
+    return report(context.output,
+                  "refs needs a RESOURCE, or else --release-node NODE; see turnstile refs --help", "usage",
+                  kUsage);
+  }
+  Expected<LockClient> client = context.client();
+  if (!client) return context.fail(client.error());
+  if (!options.release_node.empty()) return release_node(context, *client, options.release_node);
+  const Expected<References> references = options.add       ? client->add_reference(options.resource)
+                                          : options.release ? client->release_reference(options.resource)
+                                                            : client->references(options.resource);
+  if (!references) return context.fail(references.error());
+  if (context.json()) {
+    print_json(to_json(*references));
+  } else {
+    fmt::print("{} reference{}{}\n", references->count, references->count == 1 ? "" : "s",
+               references->nodes.empty() ? "" : fmt::format(": {}", fmt::join(references->nodes, ", ")));
+  }
+  return kOk;
+}
+
+int break_hold(const Context& context, const BreakOptions& options) {
+  Expected<LockClient> client = context.client();
+  if (!client) return context.fail(client.error());
+  const Expected<std::string> node =
+      client->break_hold(options.lane.type, options.lane.resource, options.reason);
+  if (!node) return context.fail(node.error());
+  if (context.json()) {
+    print_json(boost::json::object{{"broken", true}, {"node_id", *node}});
+  } else {
+    fmt::print("broken: it was held by {}\n", *node);
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_refs_commands(CLI::App& app, Context& context) {
+  auto options = std::make_shared<RefsOptions>();
+  CLI::App* command = add_command(app, "refs", "Show, add or release references.",
+                                  "  turnstile refs sha256:4f5a\n"
+                                  "  turnstile refs sha256:4f5a --release --node node-a\n"
+                                  "  turnstile refs --release-node node-that-died\n");
+  command->add_option("RESOURCE", options->resource, "what is referenced");
+  CLI::Option* add = command->add_flag("--add", options->add, "this node uses it");
+  CLI::Option* release =
+      command->add_flag("--release", options->release, "this node does not use it any more");
+  CLI::Option* node =
+      command->add_option("--release-node", options->release_node, "all references of this node");
+  add->excludes(release)->excludes(node);
+  release->excludes(node);
+  runs(command, context, options, refs);
+
+  auto breaking = std::make_shared<BreakOptions>();
+  command = add_command(app, "break", "End somebody's hold; the next in line takes over and sees the reason.",
+                        "  turnstile break pull sha256:4f5a --reason 'node-a is on fire'\n");
+  add_lane(*command, breaking->lane);
+  command->add_option("--reason", breaking->reason, "what everybody is told")->required();
+  runs(command, context, breaking, break_hold);
+}
+
+}  // namespace turnstile::cli

@@ -1,0 +1,551 @@
+"""The program `turnstile` against the real server: exec once in the cluster, hand-over, lost leases, every command in
+text and json, and every fault as one line with the documented exit code."""
+import contextlib
+import http.server
+import json
+import os
+import pty
+import signal
+import subprocess
+import sys
+import threading
+import time
+import unittest
+
+import harness
+from harness import PATIENCE, ServerCase, wait_until
+
+OK, USAGE, SKIPPED, BUSY, REFUSED, LOST, UNAVAILABLE, UNAUTHENTICATED = 0, 2, 10, 11, 12, 13, 14, 15
+
+
+def program():
+    path = os.environ.get("TURNSTILE_CLI") or os.path.join(harness.HERE, "../../build/bin/turnstile")
+    if not os.access(path, os.X_OK):
+        sys.exit(f"there is no program at {path}: set TURNSTILE_CLI, or run ./dev build")
+    return os.path.abspath(path)
+
+
+def start(*arguments, url=None, node=None, **options):
+    environment = {} if url is None else {"TURNSTILE_SERVER": url}
+    if node:
+        environment["TURNSTILE_NODE"] = node
+    options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
+               "env": harness.plain_environment(**environment), **options}
+    return subprocess.Popen([program(), *arguments], **options)
+
+
+def run(*arguments, **options):
+    process = start(*arguments, **options)
+    out, error = process.communicate(timeout=PATIENCE)
+    return subprocess.CompletedProcess(process.args, process.returncode, out, error)
+
+
+def alive(pid):
+    try:
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] not in "ZX"
+    except OSError:
+        return False
+
+
+def read_lines(path):
+    try:
+        with open(path, encoding="utf-8") as file:
+            return file.read().splitlines()
+    except FileNotFoundError:
+        return []
+
+
+class CliCase(ServerCase):
+    store = "memory"
+
+    def setUp(self):
+        super().setUp()
+        self.url = f"http://{self.server.host}:{self.server.port}"
+        self.directory = harness.temporary_directory()
+        self.log = os.path.join(self.directory, "log")
+        self.started = []
+
+    def tearDown(self):
+        for process in self.started:
+            if process.poll() is None:
+                process.kill()
+            process.communicate()
+        super().tearDown()
+
+    def turnstile(self, *arguments, node="a", url=None):
+        return run(*arguments, url=url or self.url, node=node)
+
+    def begin(self, *arguments, node="a", url=None, **options):
+        process = start(*arguments, url=url or self.url, node=node, **options)
+        self.started.append(process)
+        return process
+
+    def json(self, *arguments, **options):
+        done = self.turnstile(*arguments, "--output", "json", **options)
+        self.assertEqual((done.returncode, done.stderr), (OK, ""), done)
+        return [json.loads(line) for line in done.stdout.splitlines()]
+
+    def text(self, *arguments, **options):
+        done = self.turnstile(*arguments, **options)
+        self.assertEqual((done.returncode, done.stderr), (OK, ""), done)
+        return done.stdout
+
+    def assert_fault(self, done, code, *words):
+        self.assertEqual((done.returncode, done.stdout), (code, ""), done)
+        self.assertRegex(done.stderr, r"\Aturnstile: [^\n]+\n\Z")
+        for word in words:
+            self.assertIn(word, done.stderr)
+
+
+class CommandTest(CliCase):
+    """Every command once, with text and with json."""
+
+    def test_a_lock_outlives_the_program_and_is_released_with_its_token(self):
+        token = self.text("lock", "update", self.resource).strip()
+        self.assertEqual(self.status("update")["holder"]["token"], int(token))
+        self.assertEqual(self.turnstile("lock", "update", self.resource, node="b").returncode, BUSY)
+        self.assertEqual(self.text("unlock", "update", self.resource, "--token", token), "released\n")
+        self.assertEqual(self.status("update")["state"], "idle")
+        locked = self.json("lock", "update", self.resource)[0]
+        self.assertEqual((locked["state"], locked["attempt"]), ("acquired", 1))
+        released = self.json("unlock", "update", self.resource, "--request-id", locked["request_id"])[0]
+        self.assertEqual((released["released"], released["already"]), (True, False))
+
+    def test_a_leased_lock_is_renewed_or_ends(self):
+        token = self.text("lock", "update", self.resource, "--lease", "10m").strip()
+        self.assertEqual(self.status("update")["holder"]["lease_ms"], 600_000)
+        self.assertEqual(self.text("renew", "update", self.resource, "--token", token, "--lease", "20m"),
+                         "renewed for 20m\n")
+        self.assertEqual(self.json("renew", "update", self.resource, "--token", token, "--lease", "500ms")[0],
+                         {"renewed": True, "lease_ms": 500})
+        wait_until(lambda: self.status("update")["state"] == "idle", "the lease has run out")
+        self.assert_fault(self.turnstile("renew", "update", self.resource, "--token", token, "--lease", "1s"), LOST)
+
+    def test_a_waiting_lock_gets_its_turn_and_a_late_one_skips(self):
+        token = self.hold("first")
+        waiter = self.begin("lock", "pull", self.resource, "--wait", "10m", node="b")
+        wait_until(lambda: self.queued() == ["b"], "b waits")
+        self.assertEqual(self.text("unlock", "pull", self.resource, "--token", str(token), "--fail", "disk full",
+                                   node="first"), "released; next is b\n")
+        out, error = waiter.communicate(timeout=PATIENCE)
+        self.assertEqual((waiter.returncode, error), (OK, ""))
+        self.text("unlock", "pull", self.resource, "--token", out.strip(), node="b")
+        late = self.turnstile("lock", "pull", self.resource, node="c")
+        self.assertEqual((late.returncode, late.stdout), (SKIPPED, ""))
+        self.assertIn("done already", late.stderr)
+        late = self.turnstile("lock", "pull", self.resource, "--output", "json", node="c")
+        self.assertEqual((late.returncode, json.loads(late.stdout)["state"]), (SKIPPED, "skipped"))
+
+    def test_a_wait_ends_with_its_time_or_a_signal_and_leaves_the_queue(self):
+        self.hold("first")
+        self.assert_fault(self.turnstile("lock", "pull", self.resource, "--wait", "50ms", node="b"), BUSY)
+        self.assertEqual(self.queued(), [])
+        for number in signal.SIGINT, signal.SIGTERM:
+            for words in ("lock", "pull", self.resource, "--wait", "10m"), ("exec", "pull", self.resource, "--", "true"):
+                waiter = self.begin(*words, node="b")
+                wait_until(lambda: self.queued() == ["b"], "b waits")
+                waiter.send_signal(number)
+                waiter.communicate(timeout=PATIENCE)
+                self.assertEqual(waiter.returncode, 128 + number)
+                self.assertEqual(self.queued(), [])
+
+    def test_a_permanent_failure_is_told_to_everybody(self):
+        token = self.hold("a")
+        self.text("unlock", "pull", self.resource, "--token", str(token), "--fail", "404", "--permanent")
+        self.assert_fault(self.turnstile("lock", "pull", self.resource, node="b"), REFUSED, "404")
+
+    def test_cancel_leaves_the_queue(self):
+        self.hold("first")
+        self.queue("a", request_id="r1")
+        self.assertEqual(self.text("cancel", "pull", self.resource, "--request-id", "r1"), "cancelled\n")
+        self.assertEqual(self.json("cancel", "pull", self.resource, "--request-id", "r1"), [{"cancelled": False}])
+
+    def test_status_shows_a_lane_or_the_server(self):
+        self.hold("holder", info="two\nlines")
+        self.queue("waiter")
+        text = self.text("status", "pull", self.resource)
+        self.assertRegex(text, rf"\Apull {self.resource}: held\n  holder +holder for .*\(two lines\)\n  waiter 1 +waiter")
+        lane = self.json("status", "pull", self.resource)[0]
+        self.assertEqual((lane["holder"]["node_id"], lane["queue"][0]["node_id"]), ("holder", "waiter"))
+        self.assertIn("turnstiled 0.", self.text("status"))
+        self.assertGreaterEqual(self.json("status")[0]["locks_held"], 1)
+
+    def test_list_pages_through_everything_and_filters(self):
+        for i in range(1_100):
+            self.client.lock(f"{self.resource}/{i:04}", "a", type="list")
+        lanes = self.json("list", "--prefix", self.resource + "/", "--type", "list", "--state", "held")
+        self.assertEqual(sorted(lane["resource_id"] for lane in lanes),
+                         [f"{self.resource}/{i:04}" for i in range(1_100)])
+        self.assertEqual(len(self.json("list", "--prefix", self.resource + "/", "--limit", "7")), 7)
+        lines = self.text("list", "--prefix", self.resource + "/000").splitlines()
+        self.assertEqual(len(lines), 11)
+        self.assertRegex(lines[0], r"^TYPE  RESOURCE +STATE  HOLDER  FOR")
+        self.assertEqual({line.index("held") for line in lines[1:]}, {lines[0].index("STATE")})
+
+    def test_watch_follows_a_lane_and_ends_with_ctrl_c(self):
+        watcher = self.begin("watch", "pull", self.resource)
+        all_of_it = self.begin("watch", "--prefix", self.resource, "--count", "2", "--output", "json")
+        # Whether they have subscribed yet cannot be seen; so there are events until they have seen some.
+        done = threading.Event()
+
+        def events():
+            client = self.server.client()
+            while not done.is_set():
+                token = client.lock(self.resource, "a")["token"]
+                client.unlock(self.resource, "a", token=token, success=False, error="disk full")
+                time.sleep(0.05)
+
+        thread = threading.Thread(target=events)
+        thread.start()
+        try:
+            lines = [watcher.stdout.readline(), watcher.stdout.readline()]
+            out, _ = all_of_it.communicate(timeout=PATIENCE)
+        finally:
+            done.set()
+            thread.join()
+        self.assertRegex("".join(lines), rf"granted +pull {self.resource}  a  token \d+\n")
+        self.assertRegex("".join(lines), rf"failed +pull {self.resource}  a  disk full\n")
+        self.assertEqual(all_of_it.returncode, OK)
+        self.assertEqual({json.loads(line)["event"] for line in out.splitlines()}, {"granted", "failed"})
+        watcher.send_signal(signal.SIGINT)
+        watcher.communicate(timeout=PATIENCE)
+        self.assertEqual(watcher.returncode, OK)
+
+    def test_references_are_added_shown_and_released(self):
+        self.assertEqual(self.text("refs", self.resource), "0 references\n")
+        self.assertEqual(self.text("refs", self.resource, "--add", node="n1"), "1 reference: n1\n")
+        self.assertEqual(self.json("refs", self.resource, "--add", node="n2")[0]["count"], 2)
+        self.assertEqual(self.text("refs", self.resource, "--release", node="n1"), "1 reference: n2\n")
+        self.assert_fault(self.turnstile("lock", "delete", self.resource), REFUSED, "n2")
+        self.assertEqual(self.text("refs", "--release-node", "n2"), "released 1 reference of n2\n")
+        self.assertEqual(self.json("refs", "--release-node", "n2"), [{"node_id": "n2", "count": 0}])
+
+    def test_break_ends_a_hold_and_tells_why(self):
+        self.hold("a")
+        self.assertEqual(self.text("break", "pull", self.resource, "--reason", "on fire"), "broken: it was held by a\n")
+        self.hold("b")
+        self.assertEqual(self.json("break", "pull", self.resource, "--reason", "again"),
+                         [{"broken": True, "node_id": "b"}])
+
+    def test_top_prints_one_picture_without_a_terminal(self):
+        self.resource = "for-top"  # short enough for its column
+        self.hold("holder")
+        self.queue("waiter")
+        text = self.text("top")
+        self.assertIn("turnstiled 0.", text)
+        self.assertRegex(text, rf"(?m)^1 +pull +{self.resource} +holder")
+        self.assertIn(self.resource, [lane["resource_id"] for lane in self.json("top", "--once")[0]["locks"]])
+
+    def test_top_restores_the_terminal(self):
+        main, side = pty.openpty()
+        top = self.begin("top", stdin=side, stdout=side, stderr=side)
+        os.close(side)
+        seen = b""
+        while b"waiting" not in seen:
+            seen += os.read(main, 65536)
+        os.write(main, b"q")
+        with contextlib.suppress(OSError):
+            while piece := os.read(main, 65536):
+                seen += piece
+        os.close(main)
+        self.assertEqual(top.wait(PATIENCE), OK)
+        self.assertTrue(seen.startswith(b"\033[?1049h") and b"\033[?1049l" in seen, seen)
+
+    def test_bench_measures_every_mode(self):
+        rows = self.json("bench", "--seconds", "0.3", "--connections", "2")
+        self.assertEqual([row["mode"] for row in rows], ["pair", "handover", "fanout", "batch"])
+        for row in rows:
+            self.assertGreater(row["count"], 0, row)
+        self.assertRegex(self.text("bench", "--seconds", "0.1", "--mode", "pair"), r"\AMODE .*\npair .*/s")
+        self.assertEqual(self.client.get("/locks", prefix="bench-", state="held")["locks"], [])
+
+    def test_completion_is_a_script_that_the_shell_accepts(self):
+        for shell in "bash", "zsh":
+            script = self.text("completion", shell)
+            self.assertIn("--permanent-exit-codes", script)
+        words = subprocess.run(
+            ["bash", "-c", self.text("completion", "bash") +
+             'COMP_WORDS=(turnstile exec pull x --per); COMP_CWORD=4; _turnstile; echo "${COMPREPLY[@]}"'],
+            capture_output=True, text=True, check=True).stdout
+        self.assertEqual(words.strip(), "--permanent-exit-codes")
+
+    def test_version_is_one_line(self):
+        self.assertRegex(self.text("--version"), r"\Aturnstile \d+\.\d+\.\d+\S*\n\Z")
+
+
+class ExecTest(CliCase):
+    flags = ("--bond-grace", "1s")
+
+    def exec(self, script, *options, node="a", type="pull", **more):
+        return self.begin("exec", type, self.resource, *options, "--", "sh", "-c", script, "sh", self.log, node=node,
+                          **more)
+
+    def test_twenty_at_once_run_it_exactly_once(self):
+        processes = [self.exec('echo $$ >> "$1"; sleep 0.3', node=f"n{i}") for i in range(20)]
+        for process in processes:
+            process.communicate(timeout=PATIENCE)
+        self.assertEqual([process.returncode for process in processes], [OK] * 20)
+        self.assertEqual(len(read_lines(self.log)), 1)
+
+    def test_each_failure_hands_over_to_exactly_one_and_tells_it_why(self):
+        script = ('echo begin $TURNSTILE_ATTEMPT "$TURNSTILE_PREVIOUS_ERROR" >> "$1"; sleep 0.05; '
+                  'echo end >> "$1"; [ $TURNSTILE_ATTEMPT -ge 4 ] || exit 7')
+        self.hold("first")
+        processes = [self.exec(script, node=f"n{i}") for i in range(8)]
+        wait_until(lambda: len(self.queued()) == 8, "all wait")
+        self.client.unlock(self.resource, "first", success=False, error="no luck")
+        for process in processes:
+            process.communicate(timeout=PATIENCE)
+        self.assertEqual(read_lines(self.log), ["begin 2 no luck", "end", "begin 3 exit code 7", "end",
+                                                "begin 4 exit code 7", "end"])
+        self.assertEqual(sorted(process.returncode for process in processes), [0] * 6 + [7] * 2)
+
+    def test_with_a_command_that_fails_three_times_exactly_four_run(self):
+        script = 'echo $TURNSTILE_ATTEMPT >> "$1"; sleep 0.2; [ $(wc -l < "$1") -ge 4 ] || exit 7'
+        processes = [self.exec(script, node=f"n{i}") for i in range(20)]
+        for process in processes:
+            process.communicate(timeout=PATIENCE)
+        self.assertEqual(len(read_lines(self.log)), 4)
+        self.assertEqual(sorted(process.returncode for process in processes), [0] * 17 + [7] * 3)
+
+    def test_the_command_knows_its_hold_and_keeps_its_streams(self):
+        process = self.begin("exec", "build", self.resource, "--", "sh", "-c",
+                             'cat; echo "$TURNSTILE_TOKEN $TURNSTILE_ATTEMPT $TURNSTILE_RESOURCE"; echo oops >&2; exit 5',
+                             stdin=subprocess.PIPE)
+        out, error = process.communicate("in\n", timeout=PATIENCE)
+        self.assertRegex(out, rf"\Ain\n\d+ 1 {self.resource}\n\Z")
+        self.assertEqual((error, process.returncode), ("oops\n", 5))
+
+    def test_a_command_that_a_signal_ended_is_a_failure_and_exits_as_a_shell_would(self):
+        self.assertEqual(self.turnstile("exec", "pull", self.resource, "--", "sh", "-c", "kill -KILL $$").returncode,
+                         128 + signal.SIGKILL)
+        self.assertEqual(self.lock("b")["state"], "acquired")
+
+    def test_a_command_that_cannot_be_run_is_a_failure(self):
+        self.assert_fault(self.turnstile("exec", "pull", self.resource, "--", "/no/such/program"), 127, "/no/such")
+        self.assert_fault(self.turnstile("exec", "pull", self.resource, "--", "/etc/passwd"), 126, "/etc/passwd")
+        self.assertEqual(self.lock("b")["state"], "acquired")
+
+    def test_a_permanent_exit_code_ends_all_waiters(self):
+        done = self.turnstile("exec", "pull", self.resource, "--permanent-exit-codes", "66,67", "--", "sh", "-c",
+                              "exit 67")
+        self.assertEqual(done.returncode, 67)
+        self.assert_fault(self.turnstile("exec", "pull", self.resource, "--", "true", node="b"), REFUSED,
+                          "exit code 67")
+
+    def test_signals_are_passed_on_to_the_whole_group(self):
+        process = self.exec('trap "echo term >> $1; exit 9" TERM; sleep 600 & echo $! >> "$1"; wait')
+        wait_until(lambda: read_lines(self.log), "it runs")
+        process.send_signal(signal.SIGTERM)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, 9)
+        lines = read_lines(self.log)
+        self.assertEqual(lines[1], "term")
+        self.assertFalse(alive(int(lines[0])))
+
+    def test_what_a_command_leaves_behind_in_its_group_is_ended_before_the_release(self):
+        done = self.turnstile("exec", "build", self.resource, "--", "sh", "-c", f"sleep 600 & echo $! > {self.log}")
+        self.assertEqual(done.returncode, OK)
+        self.assertFalse(alive(int(read_lines(self.log)[0])))
+
+    def test_progress_reaches_those_who_wait(self):
+        process = self.exec('echo 42 100 >&$TURNSTILE_PROGRESS_FD; echo x >> "$1"; read line', stdin=subprocess.PIPE)
+        wait_until(lambda: self.status().body.get("holder", {}).get("done") == 42, "progress")
+        waiter = self.begin("exec", "pull", self.resource, "--", "true", node="b")
+        self.assertRegex(waiter.stderr.readline(), r"waiting for .*: position 1, held by a for .*, 42% \(42 of 100\)")
+        process.communicate("\n", timeout=PATIENCE)
+        _, error = waiter.communicate(timeout=PATIENCE)
+        self.assertRegex(error, r"\Aturnstile: skipped after .*\nturnstile: skipped: .*\n\Z")
+
+    def test_kill_9_of_the_holder_ends_its_command_before_the_next_begins(self):
+        # A child, a grandchild, and one that has left the group and the session.
+        script = ('sleep 600 & echo $! >> "$1"; (sleep 600 & echo $! >> "$1"); setsid sleep 600 & '
+                  'echo $! >> "$1"; echo $$ >> "$1"; wait')
+        holder = self.exec(script)
+        wait_until(lambda: len(read_lines(self.log)) == 4, "it runs")
+        pids = [int(line) for line in read_lines(self.log)]
+        alive_then = os.path.join(self.directory, "alive")
+        # A zombie is gone; whether somebody has buried it is init's business.
+        check = "".join(f"grep -qs '^State:.[^ZX]' /proc/{pid}/status && echo {pid} >> {alive_then}; " for pid in pids)
+        other = self.begin("exec", "pull", self.resource, "--", "sh", "-c",
+                           f'{check} echo "$TURNSTILE_PREVIOUS_ERROR"; echo $TURNSTILE_ATTEMPT', node="b")
+        wait_until(lambda: self.queued() == ["b"], "b waits")
+        killed = time.monotonic()
+        os.kill(holder.pid, signal.SIGKILL)
+        for pid in pids:
+            wait_until(lambda: not alive(pid), f"{pid} is gone")
+        out, _ = other.communicate(timeout=PATIENCE)
+        self.assertEqual((other.returncode, out), (OK, "bond\n2\n"))
+        self.assertEqual(read_lines(alive_then), [])
+        # By the grace of a second, not by the lease of ten.
+        self.assertLess(time.monotonic() - killed, 9)
+
+    def test_a_lost_lease_ends_the_group_before_the_next_begins(self):
+        server = self.own_server("--bond-grace", "10m", store="memory")
+        self.addCleanup(lambda: server.alive() and os.kill(server.pid, signal.SIGCONT))
+        url = f"http://{server.host}:{server.port}"
+        script = 'trap "" TERM; setsid sleep 600 & echo $! >> "$1"; echo $$ >> "$1"; while :; do sleep 1; done'
+        holder = self.exec(script, "--lease", "2s", url=url)
+        wait_until(lambda: len(read_lines(self.log)) == 2, "it runs")
+        os.kill(server.pid, signal.SIGSTOP)
+        stopped = time.monotonic()
+        _, error = holder.communicate(timeout=PATIENCE)
+        self.assertEqual(holder.returncode, LOST)
+        self.assertRegex(error, r"\Aturnstile: lost pull [^\n]*lease[^\n]*\n\Z")
+        for pid in read_lines(self.log):
+            self.assertFalse(alive(int(pid)))
+        self.assertLess(time.monotonic() - stopped, 30)
+        os.kill(server.pid, signal.SIGCONT)
+
+    def test_a_stopped_cli_does_not_keep_its_command_alive(self):
+        holder = self.exec('echo $$ >> "$1"; while :; do sleep 1; done', "--lease", "1s")
+        wait_until(lambda: read_lines(self.log), "it runs")
+        os.kill(holder.pid, signal.SIGSTOP)
+        pid = int(read_lines(self.log)[0])
+        wait_until(lambda: not alive(pid), "the command is gone")
+        os.kill(holder.pid, signal.SIGCONT)
+        holder.communicate(timeout=PATIENCE)
+        self.assertEqual(holder.returncode, LOST)
+
+    def test_a_broken_hold_ends_the_command(self):
+        holder = self.exec('echo $$ >> "$1"; while :; do sleep 1; done', "--lease", "1s")
+        wait_until(lambda: read_lines(self.log), "it runs")
+        self.client.post("/admin/break", type="pull", resource_id=self.resource, reason="enough")
+        _, error = holder.communicate(timeout=PATIENCE)
+        self.assertEqual(holder.returncode, LOST, error)
+        self.assertFalse(alive(int(read_lines(self.log)[0])))
+
+    def test_the_hold_is_renewed_for_as_long_as_the_command_runs(self):
+        done = self.turnstile("exec", "build", self.resource, "--lease", "1s", "--", "sleep", "3")
+        self.assertEqual((done.returncode, done.stderr), (OK, ""))
+
+    def test_ctrl_c_reaches_the_command_in_a_terminal(self):
+        pid, main = pty.fork()
+        if pid == 0:
+            os.environ["TURNSTILE_SERVER"] = self.url
+            os.execv(program(), [program(), "exec", "build", self.resource, "--", "sh", "-c",
+                                 'trap "echo got-it; exit 4" INT; echo ready; while :; do sleep 0.1; done'])
+        seen = b""
+        while b"ready" not in seen:
+            seen += os.read(main, 1024)
+        os.write(main, b"\x03")
+        with contextlib.suppress(OSError):
+            while piece := os.read(main, 1024):
+                seen += piece
+        os.close(main)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 4)
+        self.assertIn(b"got-it", seen)
+
+
+class Answers(http.server.BaseHTTPRequestHandler):
+    """Something that answers, and is no Turnstile server; or one that wants a token."""
+
+    def answer(self):
+        self.rfile.read(int(self.headers.get("Content-Length", 0)))
+        body, status, kind = self.server.answer
+        self.send_response(status)
+        self.send_header("Content-Type", kind)
+        self.send_header("Content-Length", str(len(body)))
+        self.end_headers()
+        self.wfile.write(body)
+
+    do_GET = do_POST = answer
+
+    def log_message(self, *_):
+        pass
+
+
+@contextlib.contextmanager
+def answering(body, status, kind="text/html"):
+    server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), Answers)
+    server.answer = (body, status, kind)
+    thread = threading.Thread(target=server.serve_forever)
+    thread.start()
+    try:
+        yield f"http://127.0.0.1:{server.server_address[1]}"
+    finally:
+        server.shutdown()
+        thread.join()
+        server.server_close()
+
+
+class FaultTest(CliCase):
+    """Every fault is one line on stderr and its exit code."""
+
+    CALLS = (("lock", "pull", "x"), ("lock", "pull", "x", "--wait", "10m"), ("unlock", "pull", "x"), ("status",),
+             ("status", "pull", "x"), ("list",), ("watch",), ("refs", "x"), ("break", "pull", "x", "--reason", "r"),
+             ("top", "--once"), ("bench", "--seconds", "0.1"), ("exec", "pull", "x", "--", "true"),
+             ("exec", "pull", "x", "--wait", "10m", "--", "true"))
+
+    def test_no_server(self):
+        for call in self.CALLS:
+            self.assert_fault(self.turnstile(*call, url="http://127.0.0.1:1"), UNAVAILABLE, "127.0.0.1:1", "--server")
+
+    def test_an_address_that_is_none(self):
+        for url in "ftp://127.0.0.1:21", "127.0.0.1:8086", "http://", "unix:":
+            self.assert_fault(self.turnstile("list", url=url), USAGE, "http://HOST:PORT")
+
+    def test_something_that_is_no_turnstile_server(self):
+        for body, status in ((b"<html>hello</html>", 200), (b"not found", 404), (b"{}", 200)):
+            with answering(body, status) as url:
+                for call in self.CALLS:
+                    if call == ("status",) or call[0] in ("watch", "bench") and body == b"{}":
+                        continue  # an empty object passes for a version
+                    self.assert_fault(self.turnstile(*call, url=url), UNAVAILABLE, url)
+
+    def test_a_refused_token(self):
+        body = b'{"error":"this token is not known","code":"unauthenticated"}'
+        with answering(body, 401, "application/json") as url:
+            for call in self.CALLS:
+                self.assert_fault(self.turnstile(*call, url=url), UNAUTHENTICATED, "--token-file")
+
+    def test_a_token_file_that_is_not_there_or_empty(self):
+        self.assert_fault(self.turnstile("list", "--token-file", "/no/such/file"), USAGE, "/no/such/file")
+        empty = os.path.join(self.directory, "empty")
+        with open(empty, "w", encoding="ascii"):
+            self.assert_fault(self.turnstile("list", "--token-file", empty), USAGE, empty)
+
+    def test_a_token_is_sent(self):
+        path = os.path.join(self.directory, "token")
+        with open(path, "w", encoding="ascii") as file:
+            file.write("  secret \n")
+        seen = []
+        original = Answers.answer
+
+        def answer(handler):
+            seen.append(handler.headers.get("Authorization"))
+            original(handler)
+
+        Answers.do_GET = answer
+        self.addCleanup(setattr, Answers, "do_GET", original)
+        with answering(b'{"locks":[]}', 200, "application/json") as url:
+            self.assertEqual(self.turnstile("list", "--token-file", path, url=url).returncode, OK)
+        self.assertEqual(seen, ["Bearer secret"])
+
+    def test_wrong_words(self):
+        for call in (("lock", "pull", "x", "--wait", "soon"), ("lock", "pull", "x", "--lease", "10"), ("frobnicate",),
+                     (), ("exec", "pull", "x"), ("exec", "pull", "x", "--"),
+                     ("exec", "pull", "x", "--lease", "0", "--", "true"), ("status", "pull"), ("refs",),
+                     ("lock", "pull", "x" * 2000), ("lock", "t" * 100, "x")):
+            self.assert_fault(self.turnstile(*call), USAGE)
+
+    def test_break_of_a_free_lane_is_refused(self):
+        self.assert_fault(self.turnstile("break", "pull", self.resource, "--reason", "r"), REFUSED)
+
+    def test_unlock_of_what_is_not_held_is_lost(self):
+        self.assert_fault(self.turnstile("unlock", "pull", self.resource), LOST)
+
+    def test_bench_of_a_server_elsewhere_wants_a_yes(self):
+        self.assert_fault(self.turnstile("bench", url="http://10.0.0.1:8086"), USAGE, "--yes")
+
+    def test_an_error_as_json_is_an_object_on_stderr(self):
+        done = self.turnstile("break", "pull", self.resource, "--reason", "r", "--output", "json")
+        self.assertEqual((done.returncode, done.stdout), (REFUSED, ""))
+        error = json.loads(done.stderr)
+        self.assertEqual((error["code"], error["exit"]), ("not_held", REFUSED))
+
+
+if __name__ == "__main__":
+    program()
+    harness.main()
