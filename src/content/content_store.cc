@@ -1,0 +1,139 @@
+// See content_store.h.
+#include "content/content_store.h"
+
+#include <fmt/format.h>
+
+#include "base/log.h"
+
+namespace turnstile::content {
+namespace {
+
+constexpr size_t kMaxLabel = 4096;  // key and value together
+
+Outcome<void> apply_mask(Labels& labels, const Labels& wanted, const std::vector<std::string>& mask) {
+  if (mask.empty()) labels = wanted;
+  for (const std::string& path : mask) {
+    constexpr std::string_view kOne = "labels.";
+    if (path == "labels") {
+      labels = wanted;
+    } else if (path.starts_with(kOne)) {
+      const std::string key = path.substr(kOne.size());
+      const auto value = wanted.find(key);
+      labels[key] = value == wanted.end() ? "" : value->second;
+    } else {
+      return fail(ErrorClass::invalid_argument, fmt::format("'{}' cannot be updated, only labels can", path));
+    }
+  }
+  std::erase_if(labels, [](const auto& label) { return label.second.empty(); });
+  return check_labels(labels);
+}
+
+}  // namespace
+
+Outcome<void> check_labels(const Labels& labels) {
+  for (const auto& [key, value] : labels)
+    if (key.size() + value.size() > kMaxLabel)
+      return fail(ErrorClass::invalid_argument,
+                  fmt::format("label '{}': key and value have {} bytes, {} are allowed", key.substr(0, 64),
+                              key.size() + value.size(), kMaxLabel));
+  return {};
+}
+
+ContentStore::ContentStore(BlobStore blobs, std::unique_ptr<NodeState> state,
+                           std::unique_ptr<Arbiter> arbiter)
+    : blobs_(std::move(blobs)), state_(std::move(state)), arbiter_(std::move(arbiter)), open_blobs_(blobs_) {}
+
+Outcome<void> ContentStore::start() {
+  const Outcome<size_t> cleaned = blobs_.clean_ingests();
+  if (!cleaned) return std::unexpected(cleaned.error());
+  if (*cleaned > 0) log_info("ingests that cannot be resumed were removed", {{"count", *cleaned}});
+  std::vector<Digest> used;
+  for (const BlobInfo& info : state_->list()) {
+    const Outcome<OpenBlob> blob = blobs_.find(info.digest);
+    if (blob || blob.error().code != ErrorClass::not_found) {
+      used.push_back(info.digest);
+      continue;
+    }
+    log_warning("a blob of this node is in no root any more; forgotten", {{"digest", info.digest.text()}});
+    if (const Outcome<bool> begun = state_->begin_removal(info.digest); !begun)
+      return std::unexpected(begun.error());
+  }
+  arbiter_->resume(used);
+  for (const Digest& digest : state_->removals())
+    if (Outcome<void> ended = end_removal(digest); !ended) return ended;
+  return {};
+}
+
+bool ContentStore::has(const Digest& digest) const { return state_->size_of(digest) && blobs_.find(digest); }
+
+Outcome<BlobInfo> ContentStore::info(const Digest& digest) const {
+  if (std::optional<BlobInfo> found = state_->find(digest)) return std::move(*found);
+  return fail(ErrorClass::not_found, fmt::format("content {}: not found", digest.text()));
+}
+
+Outcome<BlobInfo> ContentStore::update(const Digest& digest, const Labels& labels,
+                                       const std::vector<std::string>& mask) {
+  return state_->update(digest, [&](Labels& there) { return apply_mask(there, labels, mask); });
+}
+
+std::vector<BlobInfo> ContentStore::list(const Filter& filter) const {
+  std::vector<BlobInfo> all = state_->list();
+  std::erase_if(all, [&](const BlobInfo& info) {
+    const std::string size = fmt::to_string(info.size);
+    return !filter.matches(
+        [&](std::string_view field, std::string_view key) -> std::optional<std::string_view> {
+          if (field == "digest") return info.digest.text();
+          if (field == "size") return size;
+          if (field != "labels") return std::nullopt;
+          const auto label = info.labels.find(std::string(key));
+          if (label == info.labels.end()) return std::nullopt;
+          return label->second;
+        });
+  });
+  return all;
+}
+
+Outcome<std::vector<IngestStatus>> ContentStore::statuses(const Filter& filter) const {
+  Outcome<std::vector<IngestStatus>> all = blobs_.ingests();
+  if (!all) return all;
+  std::erase_if(*all, [&](const IngestStatus& status) {
+    return !filter.matches([&](std::string_view field, std::string_view) -> std::optional<std::string_view> {
+      if (field == "ref") return status.ref;
+      return std::nullopt;
+    });
+  });
+  return all;
+}
+
+Outcome<std::shared_ptr<const OpenBlob>> ContentStore::open(const Digest& digest) {
+  if (!state_->size_of(digest))
+    return fail(ErrorClass::not_found, fmt::format("content {}: not found", digest.text()));
+  return open_blobs_.open(digest);
+}
+
+Outcome<void> ContentStore::remove(const Digest& digest) {
+  const Outcome<KeyLocks::Held> held = digests_.take(digest.text());
+  if (!held) return std::unexpected(held.error());
+  const Outcome<bool> begun = state_->begin_removal(digest);
+  if (!begun) return std::unexpected(begun.error());
+  return *begun ? end_removal(digest) : Outcome<void>();
+}
+
+// What goes wrong with the file is logged, not answered: an error would stop containerd's garbage collection
+// half way, and what it could do about it is nothing.
+Outcome<void> ContentStore::end_removal(const Digest& digest) {
+  open_blobs_.forget(digest);
+  const Removal removal = arbiter_->forget(digest);
+  if (removal.kind != Removal::Kind::keep) {
+    const Outcome<void> gone = blobs_.remove(digest, removal.kind == Removal::Kind::remove_everywhere);
+    if (gone) {
+      if (removal.ticket) removal.ticket->succeeded();
+    } else {
+      log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", gone.error().message}});
+      if (removal.ticket) removal.ticket->failed(gone.error().message);
+    }
+  }
+  return state_->finish_removal(digest);
+}
+
+}  // namespace turnstile::content

@@ -1,0 +1,58 @@
+// The content store as containerd sees it, without gRPC: blobs on the disk, this node's set of them, and
+// arbitration, put together by the rules of docs/decisions/0020-content-plugin-shape.md.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "content/arbiter.h"
+#include "content/blob_store.h"
+#include "content/filter.h"
+#include "content/key_locks.h"
+#include "content/node_state.h"
+#include "content/open_blobs.h"
+
+namespace turnstile::content {
+
+// Eight of the nine calls; the ninth, Write, is a WriteSession each.
+//
+// Threads: any. Invariant: a blob in the node's set is published in some root (a crash in between is put
+// right by start()); what is not in the set is not shown, wherever it lies.
+class ContentStore {
+ public:
+  ContentStore(BlobStore blobs, std::unique_ptr<NodeState> state, std::unique_ptr<Arbiter> arbiter);
+
+  // Makes the node's set agree with the disk after a crash. To be called once, before anything else.
+  Outcome<void> start();
+
+  Outcome<BlobInfo> info(const Digest& digest) const;
+  // `mask`: "labels" (all of them) or "labels.<key>" (one; an empty value deletes it); none: all labels.
+  Outcome<BlobInfo> update(const Digest& digest, const Labels& labels, const std::vector<std::string>& mask);
+  std::vector<BlobInfo> list(const Filter& filter) const;
+  // Ends this node's use of it; the blob itself goes when nobody uses it. A blob that is not there is fine.
+  Outcome<void> remove(const Digest& digest);
+  Outcome<std::shared_ptr<const OpenBlob>> open(const Digest& digest);
+
+  Outcome<IngestStatus> status(const std::string& ref) const { return blobs_.ingest_status(ref); }
+  Outcome<std::vector<IngestStatus>> statuses(const Filter& filter) const;
+  Outcome<void> abort(const std::string& ref) const { return blobs_.drop_ingest(ref); }
+
+ private:
+  friend class WriteSession;
+  Outcome<void> end_removal(const Digest& digest);
+  // Whether this node has it, in its set and on the disk.
+  bool has(const Digest& digest) const;
+
+  const BlobStore blobs_;
+  const std::unique_ptr<NodeState> state_;
+  const std::unique_ptr<Arbiter> arbiter_;
+  KeyLocks refs_;     // one writer for each
+  KeyLocks digests_;  // commit and removal of one blob do not overlap
+  OpenBlobs open_blobs_;
+};
+
+// Error invalid_argument when one is longer than containerd allows.
+Outcome<void> check_labels(const Labels& labels);
+
+}  // namespace turnstile::content

@@ -1,0 +1,93 @@
+// Directories and files of a store, reached in a way that cannot leave it: every open is an openat2 beneath a
+// directory that is already open, and follows no symbolic link, wherever in the path somebody planted one.
+#pragma once
+
+#include <fcntl.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+#include <utility>
+
+#include "content/content_error.h"
+
+namespace turnstile::content {
+
+// A file descriptor that is closed when its owner goes.
+class Fd {
+ public:
+  Fd() = default;
+  explicit Fd(int fd) : fd_(fd) {}
+  Fd(Fd&& from) noexcept : fd_(std::exchange(from.fd_, -1)) {}
+  Fd& operator=(Fd&& from) noexcept {
+    if (this != &from) {
+      reset();
+      fd_ = std::exchange(from.fd_, -1);
+    }
+    return *this;
+  }
+  ~Fd() { reset(); }
+
+  int get() const { return fd_; }
+  bool is_open() const { return fd_ >= 0; }
+  void reset() {
+    if (fd_ >= 0) ::close(fd_);
+    fd_ = -1;
+  }
+
+ private:
+  int fd_ = -1;
+};
+
+// One open directory.
+//
+// Paths given to it are relative and are ours (made from digests and hashes); openat2 is the second line of
+// defence, for what others may have put on the disk. Threads: any; it has no state but the descriptor.
+class Directory {
+ public:
+  // `path` is the administrator's, so it may lead through links. `create`: with all that is missing above it.
+  static Outcome<Directory> open_root(const std::string& path, bool create);
+
+  // A directory beneath this one.
+  Outcome<Directory> open(const std::string& path) const;
+  // The same, but makes the last step of the path if it is missing. It survives a crash only after a sync()
+  // of what it is in.
+  Outcome<Directory> open_or_make(const std::string& path) const;
+  // A regular file beneath this one; `flags` as for open(2).
+  Outcome<Fd> open_file(const std::string& path, int flags, mode_t mode = 0) const;
+
+  // A small file, whole. Error not_found, or failed_precondition when it is larger than `limit`.
+  Outcome<std::string> read_small(const std::string& path, size_t limit) const;
+
+  // Names only, no path: they act on an entry of this directory itself.
+  Outcome<void> remove_file(const std::string& name) const;  // missing is fine
+  // Removes the directory `name` and the files in it. Missing is fine.
+  Outcome<void> remove_directory(const std::string& name) const;
+  Outcome<void> for_each(const std::function<void(const std::string& name)>& visit) const;
+
+  // Moves `name` to `to/new_name`, at once and never over something that is there: error already_exists.
+  Outcome<void> move_no_replace(const std::string& name, const Directory& to,
+                                const std::string& new_name) const;
+  // Makes what was created, moved and removed here survive a crash.
+  Outcome<void> sync() const;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  Directory(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  std::string name_of(const std::string& below) const { return path_ + "/" + below; }
+
+  Fd fd_;
+  std::string path_;  // for messages
+};
+
+// Reading and writing whole ranges. A short read means the end of the file.
+Outcome<void> write_at(int fd, int64_t offset, std::string_view bytes);
+Outcome<size_t> read_at(int fd, int64_t offset, std::span<char> into);
+Outcome<struct stat> look_at(int fd);
+
+}  // namespace turnstile::content

@@ -1,0 +1,101 @@
+// Arbitration by the lock server: each blob is downloaded by one node, used by many, and removed by the last.
+//
+// The server's rules do most of it (docs/semantics.md): `pull` with scope "resource" is the right to write, a
+// skip says that it has been done and makes this node a user, `delete` with dereference ends a use. What is
+// added here is what containerd needs: an answer at once, a place in the queue that is kept meanwhile, and
+// patience with a server that is away.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <map>
+#include <memory>
+#include <thread>
+
+#include "content/arbiter.h"
+#include "content/hold_ticket.h"
+#include "content/settings.h"
+#include "content/unsettled.h"
+#include "content/waiting_places.h"
+#include "turnstile/lock_client.h"
+
+namespace turnstile::content {
+
+// What has happened since the start; for metrics.
+struct ArbiterCounters {
+  std::atomic<uint64_t> writes_begun{0}, adoptions_begun{0}, waits{0}, taken_over{0}, removals{0},
+      without_server{0};
+};
+
+// Threads: any, and one of its own that tells the server later what it could not be told at once. Time: a
+// call takes as long as the client is patient with a server that does not answer, and then no call asks for
+// kAwayFor, so that containerd is not held up again and again.
+class LockArbiter final : public Arbiter {
+ public:
+  struct Options {
+    WithoutServer without_server = WithoutServer::wait;
+    std::chrono::milliseconds visible_within{10'000};  // that another node's blob can be seen here
+    WaitingPlaces::Times places{};
+    // Whether this node's database has the blob. Any thread.
+    std::function<bool(const Digest&)> uses;
+    // Takes a blob out of every root; for removals that were put off. Any thread.
+    std::function<Outcome<void>(const Digest&)> remove;
+  };
+  // For a client that is asked inside a transaction of containerd's.
+  static ClientSettings client_settings(const Settings& settings);
+
+  LockArbiter(LockClient client, std::shared_ptr<Unsettled> unsettled, Options options);
+  ~LockArbiter() override;
+
+  Decision begin_write(const Digest& digest, int64_t size) override;
+  Decision begin_adoption(const Digest& digest) override;
+  Removal forget(const Digest& digest) override;
+  void resume(const std::vector<Digest>& used) override;
+
+  const ArbiterCounters& counters() const { return counters_; }
+
+ private:
+  using Clock = std::chrono::steady_clock;
+  struct Late {
+    Clock::time_point since, asked;
+  };
+
+  Decision begin(const Digest& digest, Decision::Kind wanted) TS_EXCLUDES(late_mutex_);
+  Decision decide(const Digest& digest, Decision::Kind wanted, LockResult result, HoldTicket::Terms terms);
+  Decision go(const Digest& digest, Decision::Kind wanted, Hold hold, HoldTicket::Terms terms);
+  Decision refused(Decision::Kind wanted, const ClientError& error, Unsettled::Claim claim);
+  Decision stay(const Digest& digest, const LockResult& queued, Unsettled::Claim claim);
+  Decision pull_again(const Digest& digest, HoldTicket::Terms terms);
+  Decision wait(std::string why);
+  // Whether the blob was said to be done for so long that it will hardly come into sight.
+  bool is_overdue(const Digest& digest) TS_EXCLUDES(late_mutex_);
+
+  Removal drop(const Digest& digest, Unsettled::Claim claim);
+  Removal remove_under(const Digest& digest, Hold hold, Unsettled::Claim claim);
+  bool counts_references(const Digest& digest, Unsettled::Claim& claim);
+
+  void run(const std::stop_token& stop) TS_EXCLUDES(wake_mutex_);
+  void settle(const Digest& digest, Unsettled::Claim claim);
+  // Both remember whether the server is there.
+  void note(const ClientError& error);
+  bool away() const { return Clock::now().time_since_epoch().count() < away_until_.load(); }
+
+  LockClient client_;
+  const std::shared_ptr<Unsettled> unsettled_;
+  const std::shared_ptr<Endings> endings_ = std::make_shared<Endings>();
+  const Options options_;
+  ArbiterCounters counters_;
+  KeyLocks turns_;  // one hold for each blob among this node's own streams
+  WaitingPlaces places_;
+  std::atomic<Clock::rep> away_until_{0};
+
+  Mutex late_mutex_;
+  std::map<Digest, Late> late_ TS_GUARDED_BY(late_mutex_);
+
+  Mutex wake_mutex_;
+  std::condition_variable_any wake_;
+  std::jthread thread_;  // last: it uses the others
+};
+
+}  // namespace turnstile::content

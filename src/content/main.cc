@@ -1,0 +1,100 @@
+// turnstile-content: reads its settings, opens the store, serves it until a signal comes.
+#include <signal.h>
+
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+
+#include "base/log.h"
+#include "content/alone_arbiter.h"
+#include "content/content_store.h"
+#include "content/lock_arbiter.h"
+#include "content/server.h"
+#include "content/settings.h"
+
+namespace turnstile::content {
+namespace {
+
+constexpr int kExitUsage = 2;
+
+std::optional<std::string> from_environment(const std::string& name) {
+  const char* value = std::getenv(name.c_str());
+  if (value == nullptr) return std::nullopt;
+  return value;
+}
+
+int fail_with(const std::string& message) {
+  std::fprintf(stderr, "turnstile-content: %s\n", message.c_str());
+  return kExitUsage;
+}
+
+// The one place that chooses who decides. `state` must live as long as the arbiter.
+Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const NodeState& state) {
+  if (settings.servers.empty()) {
+    log_warning("no --server: this node pulls for itself alone");
+    return std::make_unique<AloneArbiter>();
+  }
+  Expected<LockClient> client = LockClient::create(LockArbiter::client_settings(settings));
+  if (!client) return turnstile::fail("--server: " + client.error().message);
+  Outcome<std::shared_ptr<Unsettled>> unsettled = Unsettled::open(settings.state);
+  if (!unsettled) return turnstile::fail(unsettled.error().message);
+  Outcome<BlobStore> opened = BlobStore::open({settings.root, settings.read_roots, settings.node});
+  if (!opened) return turnstile::fail(opened.error().message);
+  auto blobs = std::make_shared<const BlobStore>(std::move(*opened));  // a function is copied
+  LockArbiter::Options options;
+  options.without_server = settings.without_server;
+  options.visible_within = settings.visible_within;
+  options.uses = [&state](const Digest& digest) { return state.size_of(digest).has_value(); };
+  options.remove = [blobs](const Digest& digest) { return blobs->remove(digest, true); };
+  return std::make_unique<LockArbiter>(std::move(*client), std::move(*unsettled), std::move(options));
+}
+
+int run(const Settings& settings) {
+  set_log(settings.log_level, LogFormat::text);
+  // Blocked before any thread starts, so that only the sigwait below ever gets them.
+  sigset_t signals;
+  sigemptyset(&signals);
+  for (int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
+  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+  signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of the write
+
+  Outcome<std::unique_ptr<NodeState>> state = NodeState::open(settings.state);
+  if (!state) return fail_with(state.error().message);
+  Outcome<BlobStore> blobs = BlobStore::open({settings.root, settings.read_roots, settings.node});
+  if (!blobs) return fail_with(blobs.error().message);
+  Result<std::unique_ptr<Arbiter>> arbiter = make_arbiter(settings, **state);
+  if (!arbiter) return fail_with(arbiter.error().message);
+  ContentStore store(std::move(*blobs), std::move(*state), std::move(*arbiter));
+  if (const Outcome<void> started = store.start(); !started) return fail_with(started.error().message);
+  const Result<std::unique_ptr<Server>> server = Server::start(store, settings.socket);
+  if (!server) return fail_with(server.error().message);
+  std::printf("listening on unix:%s\n", settings.socket.c_str());
+  std::fflush(stdout);
+
+  int signal = 0;
+  sigwait(&signals, &signal);
+  log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
+  (*server)->stop();
+  return 0;
+}
+
+int main_with(int argc, char** argv) {
+  const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
+  if (!line) return fail_with(line.error().message);
+  if (line->run) return run(*line->run);
+  std::fputs(line->print.c_str(), stdout);
+  return 0;
+}
+
+}  // namespace
+}  // namespace turnstile::content
+
+int main(int argc, char** argv) {
+  try {
+    return turnstile::content::main_with(argc, argv);
+  } catch (const std::exception& surprise) {
+    std::fprintf(stderr, "turnstile-content: %s\n", surprise.what());
+    return 1;
+  }
+}

@@ -1,0 +1,26 @@
+// The gRPC server on its unix socket.
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "base/error.h"
+#include "content/content_store.h"
+
+namespace turnstile::content {
+
+// Serves a ContentStore while it lives.
+//
+// The socket has mode 0600 from the moment it exists, in a directory of mode 0700: whoever can write to it
+// can make this node run any image. Threads: gRPC's own.
+class Server {
+ public:
+  // `socket`: a path. Its directory is made if missing; one that others may enter is refused.
+  static Result<std::unique_ptr<Server>> start(ContentStore& store, const std::string& socket);
+  virtual ~Server() = default;
+
+  // Takes no new calls, and gives those under way a moment to end.
+  virtual void stop() = 0;
+};
+
+}  // namespace turnstile::content

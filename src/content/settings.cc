@@ -1,0 +1,174 @@
+// See settings.h.
+#include "content/settings.h"
+
+#include <fmt/format.h>
+#include <toml++/toml.h>
+
+#include <CLI/CLI.hpp>
+#include <charconv>
+#include <filesystem>
+#include <map>
+
+#include "content/blob_store.h"
+
+namespace turnstile::content {
+namespace {
+
+using Values = std::map<std::string, std::vector<std::string>>;
+
+struct Row {
+  const char *name, *argument, *help;
+};
+constexpr Row kRows[] = {
+    {"socket", "PATH", "where containerd finds this plugin; its directory must be of mode 0700"},
+    {"server", "URL[,URL...]", "the lock server, or several of which one leads; without: this node is alone"},
+    {"node", "NAME", "this node's name; letters, digits, '.', '_', '-'"},
+    {"root", "DIR", "where this node writes blobs and ingests"},
+    {"read-root", "DIR", "where other nodes' blobs are seen (repeatable)"},
+    {"state", "DIR", "this node's own database: which blobs it uses, and their labels"},
+    {"without-server", "wait|pull",
+     "while no server can be reached: make containerd wait, or pull alone (wait)"},
+    {"visible-within", "SECONDS", "how long a mount may take to show what another node has written (10)"},
+    {"log-level", "LEVEL", "debug, info, warning, error or off (info)"},
+};
+
+std::string help_text() {
+  std::string text =
+      "turnstile-content: a content store for containerd in which every blob is downloaded once in a "
+      "cluster\n\n"
+      "  turnstile-content --socket PATH --node NAME --root DIR --state DIR [--server URL] [option]...\n\n"
+      "options, each also as TURNSTILE_CONTENT_NAME in the environment and as a key of the file\n";
+  for (const Row& row : kRows)
+    text += fmt::format("  {:<28} {}\n", fmt::format("--{} {}", row.name, row.argument), row.help);
+  return text +
+         "  --config FILE                a TOML file with the options' names as keys\n"
+         "  --help                       this text\n";
+}
+
+Result<void> read_file(const std::string& path, Values& values) {
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return fail(fmt::format("{}: there is no such file", path));
+  try {
+    for (const auto& [toml_key, node] : toml::parse_file(path)) {
+      std::string key(toml_key.str());
+      std::replace(key.begin(), key.end(), '_', '-');
+      if (!values.contains(key)) return fail(fmt::format("{}: there is no setting '{}'", path, key));
+      if (!values[key].empty()) continue;  // a flag or the environment has decided
+      const toml::array* list = node.as_array();
+      for (size_t i = 0; i < (list != nullptr ? list->size() : 1); ++i) {
+        const std::optional<std::string> text =
+            list != nullptr ? (*list)[i].value<std::string>() : node.value<std::string>();
+        if (!text) return fail(fmt::format("{}: '{}' must be a text, or a list of texts", path, key));
+        values[key].push_back(*text);
+      }
+    }
+  } catch (const toml::parse_error& error) {
+    return fail(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+  }
+  return {};
+}
+
+void read_environment(const Environment& environment, Values& values) {
+  for (auto& [name, texts] : values) {
+    std::string variable = "TURNSTILE_CONTENT_";
+    for (char c : name) variable += c == '-' ? '_' : char(std::toupper(c));
+    if (const std::optional<std::string> value = environment(variable); value && texts.empty())
+      texts = {*value};
+  }
+}
+
+std::vector<std::string> split_list(const std::vector<std::string>& texts) {
+  std::vector<std::string> all;
+  for (std::string_view rest : texts)
+    while (!rest.empty()) {
+      const size_t comma = std::min(rest.find(','), rest.size());
+      if (comma > 0) all.emplace_back(rest.substr(0, comma));
+      rest.remove_prefix(std::min(comma + 1, rest.size()));
+    }
+  return all;
+}
+
+template <class Choice>
+Result<void> choose(const Values& values, const std::string& name,
+                    const std::map<std::string, Choice>& choices, Choice& out) {
+  const std::vector<std::string>& given = values.at(name);
+  if (given.empty()) return {};
+  const auto found = choices.find(given.back());
+  if (found == choices.end()) return fail(fmt::format("--{}: '{}' is not known", name, given.back()));
+  out = found->second;
+  return {};
+}
+
+Result<void> read_seconds(const Values& values, const std::string& name, std::chrono::seconds& out) {
+  const std::vector<std::string>& given = values.at(name);
+  if (given.empty()) return {};
+  const std::string& text = given.back();
+  uint32_t seconds = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
+  if (error != std::errc() || end != text.data() + text.size())
+    return fail(fmt::format("--{}: '{}' is not a number of seconds", name, text));
+  out = std::chrono::seconds(seconds);
+  return {};
+}
+
+Result<Settings> settings_from(const Values& values) {
+  Settings settings;
+  for (const auto& [name, member] : {std::pair{"socket", &Settings::socket},
+                                     {"node", &Settings::node},
+                                     {"root", &Settings::root},
+                                     {"state", &Settings::state}}) {
+    if (values.at(name).empty() || values.at(name).back().empty())
+      return fail(fmt::format("--{} is missing; see turnstile-content --help", name));
+    settings.*member = values.at(name).back();
+  }
+  if (!is_plain_name(settings.node))
+    return fail(fmt::format("--node: '{}' must consist of letters, digits, '.', '_' and '-'", settings.node));
+  settings.servers = split_list(values.at("server"));
+  settings.read_roots = values.at("read-root");
+  if (Result<void> chosen = choose<WithoutServer>(
+          values, "without-server", {{"wait", WithoutServer::wait}, {"pull", WithoutServer::pull}},
+          settings.without_server);
+      !chosen)
+    return std::unexpected(chosen.error());
+  if (Result<void> read = read_seconds(values, "visible-within", settings.visible_within); !read)
+    return std::unexpected(read.error());
+  const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::debug},
+                                                  {"info", LogLevel::info},
+                                                  {"warning", LogLevel::warning},
+                                                  {"error", LogLevel::error},
+                                                  {"off", LogLevel::off}};
+  if (Result<void> chosen = choose(values, "log-level", levels, settings.log_level); !chosen)
+    return std::unexpected(chosen.error());
+  return settings;
+}
+
+}  // namespace
+
+Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment) {
+  Values values;
+  std::string config;
+  bool help = false;
+  CLI::App cli;
+  cli.set_help_flag();
+  cli.add_flag("--help,-h", help);
+  cli.add_option("--config", config);
+  for (const Row& row : kRows)
+    cli.add_option(fmt::format("--{}", row.name), values[row.name])
+        ->allow_extra_args(false)
+        ->expected(1, 1 << 16);
+  try {
+    cli.parse(argc, argv);
+  } catch (const CLI::Error& error) {
+    return fail(fmt::format("{}; see turnstile-content --help", error.what()));
+  }
+  if (help) return CommandLine{std::nullopt, help_text()};
+  read_environment(environment, values);
+  if (!config.empty())
+    if (Result<void> read = read_file(config, values); !read) return std::unexpected(read.error());
+  Result<Settings> settings = settings_from(values);
+  if (!settings) return std::unexpected(settings.error());
+  return CommandLine{std::move(*settings), {}};
+}
+
+}  // namespace turnstile::content

@@ -1,0 +1,40 @@
+// What turnstile-content can be told: flags, then environment, then a TOML file.
+#pragma once
+
+#include <chrono>
+#include <functional>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "base/error.h"
+#include "base/log.h"
+
+namespace turnstile::content {
+
+// What a node does while no lock server can be reached.
+enum class WithoutServer : uint8_t {
+  wait,  // containerd is told to come again
+  pull,  // it pulls for itself, as if it were alone
+};
+
+struct Settings {
+  std::string socket, node, root, state;
+  std::vector<std::string> servers;  // empty: this node is alone
+  std::vector<std::string> read_roots;
+  WithoutServer without_server = WithoutServer::wait;
+  std::chrono::seconds visible_within{10};  // that another node's blob is to be seen in a root
+  LogLevel log_level = LogLevel::info;
+};
+
+struct CommandLine {
+  std::optional<Settings> run;
+  std::string print;  // else: what --help or --version asked for
+};
+
+using Environment = std::function<std::optional<std::string>(const std::string& name)>;
+
+// The error is one line that says what is wrong.
+Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment);
+
+}  // namespace turnstile::content

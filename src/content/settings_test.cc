@@ -1,0 +1,82 @@
+// Flags, environment, file: which wins, and what a mistake is told.
+#include "content/settings.h"
+
+#include "content/test_directory.h"
+
+namespace turnstile::content {
+namespace {
+
+Result<CommandLine> read(std::vector<const char*> flags,
+                         std::map<std::string, std::string> environment = {}) {
+  flags.insert(flags.begin(), "turnstile-content");
+  return read_command_line(int(flags.size()), flags.data(),
+                           [&](const std::string& name) -> std::optional<std::string> {
+                             const auto found = environment.find(name);
+                             if (found == environment.end()) return std::nullopt;
+                             return found->second;
+                           });
+}
+
+const std::vector<const char*> kNeeded = {"--socket", "/run/s", "--node",  "n",
+                                          "--root",   "/r",     "--state", "/s"};
+
+std::vector<const char*> with(std::vector<const char*> more) {
+  more.insert(more.begin(), kNeeded.begin(), kNeeded.end());
+  return more;
+}
+
+TEST(Settings, ComeFromFlags) {
+  const Result<CommandLine> line =
+      read(with({"--server", "http://a,http://b", "--read-root", "/x", "--read-root", "/y",
+                 "--without-server", "pull", "--log-level", "error", "--visible-within", "3"}));
+  ASSERT_TRUE(line && line->run) << line.error().message;
+  EXPECT_EQ(line->run->servers, (std::vector<std::string>{"http://a", "http://b"}));
+  EXPECT_EQ(line->run->read_roots, (std::vector<std::string>{"/x", "/y"}));
+  EXPECT_EQ(line->run->without_server, WithoutServer::pull);
+  EXPECT_EQ(line->run->log_level, LogLevel::error);
+  EXPECT_EQ(line->run->visible_within, std::chrono::seconds(3));
+}
+
+TEST(Settings, AFlagBeatsTheEnvironmentWhichBeatsTheFile) {
+  const TestDirectory directory;
+  const std::string file = directory / "c.toml";
+  put_file(file, "node = 'file'\nroot = 'file'\nread_root = ['/a', '/b']\nstate = 'file'\nsocket = 'file'\n");
+  const Result<CommandLine> line =
+      read({"--config", file.c_str(), "--node", "flag"},
+           {{"TURNSTILE_CONTENT_NODE", "environment"}, {"TURNSTILE_CONTENT_ROOT", "environment"}});
+  ASSERT_TRUE(line && line->run) << line.error().message;
+  EXPECT_EQ(line->run->node, "flag");
+  EXPECT_EQ(line->run->root, "environment");
+  EXPECT_EQ(line->run->socket, "file");
+  EXPECT_EQ(line->run->read_roots.size(), 2u);
+}
+
+TEST(Settings, AMistakeIsOneLine) {
+  const TestDirectory directory;
+  const std::string file = directory / "c.toml";
+  put_file(file, "colour = 'red'\n");
+  for (const std::vector<const char*>& flags : {std::vector<const char*>{},
+                                                {"--node", "n"},
+                                                with({"--nonsense"}),
+                                                with({"--without-server", "maybe"}),
+                                                with({"--log-level", "loud"}),
+                                                with({"--visible-within", "3s"}),
+                                                with({"--node", "../x"}),
+                                                with({"--config", "/nowhere"}),
+                                                with({"--config", file.c_str()})}) {
+    const Result<CommandLine> line = read(flags);
+    ASSERT_FALSE(line);
+    EXPECT_EQ(line.error().message.find('\n'), std::string::npos) << line.error().message;
+  }
+}
+
+TEST(Settings, HelpNamesEveryFlag) {
+  const Result<CommandLine> line = read({"--help"});
+  ASSERT_TRUE(line && !line->run);
+  for (const char* flag : {"--socket", "--server", "--node", "--root", "--read-root", "--state", "--config",
+                           "--without-server", "--visible-within", "--log-level"})
+    EXPECT_NE(line->print.find(flag), std::string::npos) << flag;
+}
+
+}  // namespace
+}  // namespace turnstile::content

@@ -1,0 +1,72 @@
+// For tests: an arbiter that answers as it is told and writes down what it hears.
+#pragma once
+
+#include <algorithm>
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "content/arbiter.h"
+
+namespace turnstile::content {
+
+// What happened, in order: "write", "adopt", "forget", and of tickets "succeeded" and "failed: …".
+struct ArbiterScript {
+  std::vector<std::string> heard;
+  Decision::Kind write = Decision::Kind::write;
+  Decision::Kind adoption = Decision::Kind::adopt;
+  Removal::Kind removal = Removal::Kind::remove_everywhere;
+  bool valid = true;
+  std::function<void()> on_write = [] {};  // while the lock is being taken
+
+  size_t count(const std::string& what) const { return size_t(std::count(heard.begin(), heard.end(), what)); }
+};
+
+class ScriptedArbiter final : public Arbiter {
+ public:
+  explicit ScriptedArbiter(ArbiterScript& script) : script_(script) {}
+
+  Decision begin_write(const Digest&, int64_t) override {
+    script_.heard.push_back("write");
+    script_.on_write();
+    return decide(script_.write);
+  }
+  Decision begin_adoption(const Digest&) override {
+    script_.heard.push_back("adopt");
+    return decide(script_.adoption);
+  }
+  Removal forget(const Digest&) override {
+    script_.heard.push_back("forget");
+    return {script_.removal, std::make_unique<Heard>(script_)};
+  }
+  void resume(const std::vector<Digest>& used) override {
+    script_.heard.push_back("resume " + std::to_string(used.size()));
+  }
+
+ private:
+  class Heard final : public Ticket {
+   public:
+    explicit Heard(ArbiterScript& script) : script_(script) {}
+    ~Heard() override { failed("abandoned"); }
+    void progress(int64_t, int64_t) override {}
+    bool still_valid() override { return script_.valid; }
+    void succeeded() override { end("succeeded"); }
+    void failed(const std::string& why) override { end("failed: " + why); }
+
+   private:
+    void end(const std::string& how) {
+      if (!ended_) script_.heard.push_back(how);
+      ended_ = true;
+    }
+    ArbiterScript& script_;
+    bool ended_ = false;
+  };
+
+  Decision decide(Decision::Kind kind) {
+    const bool ticket = kind == Decision::Kind::write || kind == Decision::Kind::adopt;
+    return {kind, ticket ? std::make_unique<Heard>(script_) : nullptr, "as told"};
+  }
+  ArbiterScript& script_;
+};
+
+}  // namespace turnstile::content

@@ -1,0 +1,72 @@
+// For the tests of this folder: a directory that is gone afterwards, stores in it, and digests of texts.
+#pragma once
+
+#include <gtest/gtest.h>
+#include <stdlib.h>
+
+#include <filesystem>
+#include <fstream>
+#include <memory>
+#include <string>
+
+#include "content/alone_arbiter.h"
+#include "content/content_store.h"
+#include "content/hasher.h"
+
+namespace turnstile::content {
+
+class TestDirectory {
+ public:
+  TestDirectory() {
+    std::string name = std::filesystem::temp_directory_path() / "turnstile-content-XXXXXX";
+    path_ = ::mkdtemp(name.data());
+  }
+  ~TestDirectory() { std::filesystem::remove_all(path_); }
+  std::string operator/(const std::string& below) const { return path_ / below; }
+  const std::filesystem::path& path() const { return path_; }
+
+ private:
+  std::filesystem::path path_;
+};
+
+inline Digest digest_of(std::string_view bytes, Algorithm algorithm = Algorithm::sha256) {
+  Hasher hasher(algorithm);
+  hasher.update(bytes);
+  return hasher.digest();
+}
+
+inline std::string file_text(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  return {std::istreambuf_iterator<char>(file), {}};
+}
+
+inline std::string blob_path(const std::string& root, const Digest& digest) {
+  return root + "/blobs/" + std::string(name_of(digest.algorithm())) + "/" + std::string(digest.hex());
+}
+
+inline void put_file(const std::string& path, std::string_view text) {
+  std::filesystem::create_directories(std::filesystem::path(path).parent_path());
+  std::ofstream(path, std::ios::binary) << text;
+}
+
+inline BlobStore open_blobs(const std::string& root, std::vector<std::string> read_roots = {}) {
+  Outcome<BlobStore> store = BlobStore::open({root, std::move(read_roots), "node-a"});
+  EXPECT_TRUE(store) << store.error().message;
+  return std::move(*store);
+}
+
+// A node: its own state below `directory`, and roots that it may share with others.
+inline std::unique_ptr<ContentStore> open_node(const std::string& root, const std::string& state,
+                                               std::vector<std::string> read_roots = {},
+                                               std::unique_ptr<Arbiter> arbiter = nullptr) {
+  Outcome<std::unique_ptr<NodeState>> opened = NodeState::open(state);
+  EXPECT_TRUE(opened) << opened.error().message;
+  if (!arbiter) arbiter = std::make_unique<AloneArbiter>();
+  auto store = std::make_unique<ContentStore>(open_blobs(root, std::move(read_roots)), std::move(*opened),
+                                              std::move(arbiter));
+  const Outcome<void> started = store->start();
+  EXPECT_TRUE(started) << started.error().message;
+  return store;
+}
+
+}  // namespace turnstile::content

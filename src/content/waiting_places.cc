@@ -1,0 +1,100 @@
+// See waiting_places.h.
+#include "content/waiting_places.h"
+
+#include <vector>
+
+#include "base/log.h"
+
+namespace turnstile::content {
+
+WaitingPlaces::Turn WaitingPlaces::ask(const Digest& digest) {
+  std::unique_ptr<Place> place;  // ends below, without the lock: that waits for its thread
+  Turn turn;
+  {
+    const Locked lock(mutex_);
+    const auto found = places_.find(digest);
+    if (found == places_.end()) return turn;
+    found->second->asked = Clock::now();
+    if (!found->second->result) {
+      turn.waiting = true;
+      turn.why = found->second->why;
+      return turn;
+    }
+    place = std::move(found->second);
+    places_.erase(found);
+  }
+  turn.result = std::move(place->result);
+  turn.claim = std::move(place->claim);
+  turn.request_id = place->request.request_id;
+  return turn;
+}
+
+bool WaitingPlaces::keep(const Digest& digest, LockRequest request, Unsettled::Claim& claim,
+                         std::string why) {
+  const Locked lock(mutex_);
+  if (leaving_ || places_.size() >= kMost || places_.contains(digest)) return false;
+  auto place = std::make_unique<Place>();
+  place->request = std::move(request);
+  place->claim = std::move(claim);
+  place->why = std::move(why);
+  place->asked = Clock::now();
+  Place& kept = *place;
+  places_.emplace(digest, std::move(place));
+  kept.thread = std::jthread([this, &kept](const std::stop_token& stop) { wait(kept, stop); });
+  return true;
+}
+
+void WaitingPlaces::wait(Place& place, const std::stop_token& stop) {
+  Expected<LockResult> result = client_.lock(place.request, LockClient::Clock::time_point::max(), stop);
+  const Locked lock(mutex_);
+  place.result = std::move(result);
+  place.ended = Clock::now();
+}
+
+void WaitingPlaces::sweep() {
+  std::vector<std::unique_ptr<Place>> left;
+  {
+    const Locked lock(mutex_);
+    const Clock::time_point now = Clock::now();
+    for (auto at = places_.begin(); at != places_.end();) {
+      Place& place = *at->second;
+      if (!place.result && now - place.asked > times_.for_asking) place.thread.request_stop();
+      if (place.result &&
+          (now - place.ended > times_.for_taking || place.thread.get_stop_token().stop_requested())) {
+        left.push_back(std::move(at->second));
+        at = places_.erase(at);
+      } else {
+        ++at;
+      }
+    }
+  }
+  for (std::unique_ptr<Place>& place : left) pass_on(std::move(place));
+}
+
+// The turn came and nobody took it.
+void WaitingPlaces::pass_on(std::unique_ptr<Place> place) {
+  Expected<LockResult>& result = *place->result;
+  if (!result) return;
+  // With a skip the server has counted this node as a user, which it is not.
+  if (result->skipped) place->claim.set_settled(false);
+  if (!result->acquired) return;
+  log_info("nobody came back for a blob; the next node's turn", {{"digest", place->request.resource}});
+  endings_->end(std::move(result->hold), WorkResult::failed("nobody came back for it"),
+                std::move(place->claim));
+}
+
+void WaitingPlaces::leave_all() {
+  Places left;
+  {
+    const Locked lock(mutex_);
+    leaving_ = true;
+    for (const auto& [digest, place] : places_) place->thread.request_stop();
+    left.swap(places_);
+  }
+  for (auto& [digest, place] : left) {
+    place->thread.join();
+    pass_on(std::move(place));
+  }
+}
+
+}  // namespace turnstile::content

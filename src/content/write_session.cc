@@ -1,0 +1,225 @@
+// The rules of a Write stream. What containerd does with an answer is why they are so:
+//  - "Not now" is `unavailable`, at once, to the first message only; to a later one it ends the pull.
+//  - "It is there" must not be `already_exists` then (the pull would die): all bytes are said to be there.
+//  - After the ticket was taken one looks again: the blob may have come between containerd's Info and now.
+#include "content/write_session.h"
+
+#include <fmt/format.h>
+
+#include "base/check.h"
+#include "base/log.h"
+
+namespace turnstile::content {
+namespace {
+
+std::unexpected<ContentError> not_now(const Digest& digest, const std::string& why) {
+  return fail(ErrorClass::unavailable, fmt::format("content {}: {}", digest.text(), why));
+}
+
+}  // namespace
+
+Outcome<WriteAnswer> WriteSession::handle(const WriteMessage& message) {
+  if (committed_) return fail(ErrorClass::failed_precondition, "the stream has been committed");
+  if (const Outcome<void> noted = note_expectations(message); !noted) return std::unexpected(noted.error());
+  if (!opened_)
+    if (const Outcome<void> opened = open(message); !opened) return std::unexpected(opened.error());
+  opened_ = true;
+  switch (message.action) {
+    case WriteAction::stat:
+      return stat();
+    case WriteAction::write:
+      return write(message);
+    case WriteAction::commit:
+      return adoption_ ? commit_adopted(message) : commit_written(message);
+  }
+  return fail(ErrorClass::invalid_argument, "unknown action");
+}
+
+Outcome<void> WriteSession::note_expectations(const WriteMessage& message) {
+  if (message.total < 0) return fail(ErrorClass::invalid_argument, "total must not be negative");
+  if (message.total > 0) total_ = message.total;
+  if (message.expected.empty()) return {};
+  Outcome<Digest> expected = Digest::parse(message.expected);
+  if (!expected) return std::unexpected(expected.error());
+  expected_ = *expected;
+  if (adoption_ || !store_.has(*expected)) return {};
+  const Outcome<void> dropped =
+      writer_ ? writer_->drop() : store_.blobs_.drop_ingest(std::string(message.ref));
+  if (!dropped) return dropped;
+  if (ticket_ && ticket_for_ == expected_) ticket_->succeeded();  // D7: that it exists is no failure
+  return fail(ErrorClass::already_exists, fmt::format("content {}: already exists", expected->text()));
+}
+
+Outcome<void> WriteSession::open(const WriteMessage& message) {
+  if (message.ref.empty()) return fail(ErrorClass::invalid_argument, "the first message must have a ref");
+  ref_ = message.ref;
+  const std::optional<Digest> digest = expected_ ? expected_ : digest_in_ref(ref_);
+  if (digest)
+    if (const Outcome<void> allowed = arbitrate(*digest); !allowed) return allowed;
+  if (adoption_) return {};
+  Outcome<std::unique_ptr<Writer>> writer =
+      Writer::open(store_.blobs_, store_.refs_, ref_, total_, expected_ ? expected_->text() : "");
+  if (!writer) return std::unexpected(writer.error());
+  writer_ = std::move(*writer);
+  if (total_ == 0) total_ = writer_->status().total;
+  return {};
+}
+
+// Ends with a ticket to write, or an adoption, or an error.
+Outcome<void> WriteSession::arbitrate(const Digest& digest) {
+  Outcome<OpenBlob> blob = store_.blobs_.find(digest);
+  if (!blob && blob.error().code != ErrorClass::not_found) return std::unexpected(blob.error());
+  const bool own = blob && store_.state_->size_of(digest);
+  if (!own) {
+    Decision decision =
+        blob ? store_.arbiter_->begin_adoption(digest) : store_.arbiter_->begin_write(digest, total_);
+    const bool finished = decision.kind == Decision::Kind::adopt;
+    if (Outcome<void> taken = take_ticket(digest, std::move(decision)); !taken) return taken;
+    blob = store_.blobs_.find(digest);
+    if (!blob && finished) return not_now(digest, "another node has it, but it cannot be seen here yet");
+  }
+  if (blob) adoption_ = Adoption{digest, blob->size, Timestamp::now()};
+  return {};
+}
+
+Outcome<void> WriteSession::take_ticket(const Digest& digest, Decision decision) {
+  switch (decision.kind) {
+    case Decision::Kind::write:
+    case Decision::Kind::adopt:
+      TS_CHECK(decision.ticket != nullptr, "who may go on has a ticket");
+      ticket_ = std::move(decision.ticket);
+      ticket_for_ = digest;
+      return {};
+    case Decision::Kind::wait:
+      return not_now(digest, decision.why);
+    case Decision::Kind::error:
+      break;
+  }
+  return fail(ErrorClass::failed_precondition, fmt::format("content {}: {}", digest.text(), decision.why));
+}
+
+Outcome<WriteAnswer> WriteSession::answer(int64_t offset, const Timestamp& started, const Timestamp& updated,
+                                          std::string digest) const {
+  return WriteAnswer{started, updated, offset, total_, std::move(digest)};
+}
+
+Outcome<WriteAnswer> WriteSession::stat() {
+  if (adoption_) {
+    total_ = adoption_->size;
+    return answer(adoption_->size, adoption_->since, adoption_->since, adoption_->digest.text());
+  }
+  const Outcome<std::optional<Digest>> digest = writer_->digest_so_far();
+  if (!digest) return std::unexpected(digest.error());
+  const IngestStatus& status = writer_->status();
+  return answer(status.offset, status.started, status.updated, *digest ? (*digest)->text() : "");
+}
+
+Outcome<WriteAnswer> WriteSession::write(const WriteMessage& message) {
+  if (adoption_) {
+    if (message.data.empty()) return stat();
+    return fail(ErrorClass::failed_precondition, "all bytes are there already; only a commit is missing");
+  }
+  if (const Outcome<void> written = writer_->write(message.offset, message.data); !written)
+    return std::unexpected(written.error());
+  const IngestStatus& status = writer_->status();
+  if (ticket_) ticket_->progress(status.offset, total_);
+  return answer(status.offset, status.started, status.updated, "");
+}
+
+void WriteSession::catch_up(std::string_view data) {
+  if (!writer_ || committed_) return;
+  // It is tried again when the digest is needed, and then the client is told.
+  if (const Outcome<void> hashed = writer_->catch_up(data); !hashed)
+    log_warning("an ingest cannot be read", {{"ref", ref_}, {"error", hashed.error().message}});
+}
+
+Outcome<WriteAnswer> WriteSession::commit_written(const WriteMessage& message) {
+  if (const Outcome<void> labels = check_labels(message.labels); !labels)
+    return std::unexpected(labels.error());
+  if (!message.data.empty()) {
+    if (const Outcome<WriteAnswer> written = write(message); !written) return written;
+  } else if (message.offset != 0 && message.offset != writer_->status().offset) {
+    return fail(ErrorClass::out_of_range, fmt::format("a commit at {} must be at the current offset {}",
+                                                      message.offset, writer_->status().offset));
+  }
+  const Outcome<Digest> digest = writer_->verify(total_, expected_);
+  if (!digest) {
+    // Whoever waits need not wait until this stream ends, and is told why. A second try asks anew.
+    if (ticket_) ticket_->failed(digest.error().message);
+    return std::unexpected(digest.error());
+  }
+  const IngestStatus status = writer_->status();
+  if (const Outcome<void> settled = settle(*digest, status.offset, message.labels); !settled)
+    return std::unexpected(settled.error());
+  return answer(status.offset, status.started, Timestamp::now(), digest->text());
+}
+
+// From verified bytes to a blob of this node's.
+Outcome<void> WriteSession::settle(const Digest& digest, int64_t size, const Labels& labels) {
+  const Outcome<KeyLocks::Held> held = store_.digests_.take(digest.text());
+  if (!held) return std::unexpected(held.error());
+  if (store_.has(digest)) {
+    if (ticket_ && ticket_for_ == digest) ticket_->succeeded();
+    if (const Outcome<void> dropped = writer_->drop(); !dropped) return dropped;
+    return fail(ErrorClass::already_exists, fmt::format("content {}: already exists", digest.text()));
+  }
+  bool there = store_.blobs_.find(digest).has_value();
+  if (ticket_for_ != digest || !ticket_->still_valid()) {
+    // The ref did not tell the digest, or the right to write it was lost on the way: ask now.
+    Decision decision =
+        there ? store_.arbiter_->begin_adoption(digest) : store_.arbiter_->begin_write(digest, size);
+    if (Outcome<void> taken = take_ticket(digest, std::move(decision)); !taken) return taken;
+    there = store_.blobs_.find(digest).has_value();
+  }
+  const Outcome<void> kept = there ? writer_->drop() : writer_->publish(digest);
+  if (!kept && kept.error().code != ErrorClass::already_exists) {
+    ticket_->failed(kept.error().message);
+    return kept;
+  }
+  return remember(digest, size, labels);
+}
+
+Outcome<WriteAnswer> WriteSession::commit_adopted(const WriteMessage& message) {
+  if (const Outcome<void> labels = check_labels(message.labels); !labels)
+    return std::unexpected(labels.error());
+  const Adoption& adopted = *adoption_;
+  if (!message.data.empty() || (message.offset != 0 && message.offset != adopted.size))
+    return fail(ErrorClass::out_of_range, fmt::format("all {} bytes are there already", adopted.size));
+  if (message.total > 0 && message.total != adopted.size)
+    return fail(ErrorClass::failed_precondition,
+                fmt::format("there are {} bytes, expected {}", adopted.size, message.total));
+  if (expected_ && *expected_ != adopted.digest)
+    return fail(ErrorClass::failed_precondition,
+                fmt::format("the digest is {}, expected {}", adopted.digest.text(), expected_->text()));
+  const Outcome<KeyLocks::Held> held = store_.digests_.take(adopted.digest.text());
+  if (!held) return std::unexpected(held.error());
+  if (!store_.blobs_.find(adopted.digest)) return not_now(adopted.digest, "it was removed meanwhile");
+  if (!store_.has(adopted.digest)) {
+    if (!ticket_ || !ticket_->still_valid())
+      if (Outcome<void> taken = take_ticket(adopted.digest, store_.arbiter_->begin_adoption(adopted.digest));
+          !taken)
+        return std::unexpected(taken.error());
+    if (const Outcome<void> kept = remember(adopted.digest, adopted.size, message.labels); !kept)
+      return std::unexpected(kept.error());
+  }
+  committed_ = true;
+  total_ = adopted.size;
+  return answer(adopted.size, adopted.since, Timestamp::now(), adopted.digest.text());
+}
+
+Outcome<void> WriteSession::remember(const Digest& digest, int64_t size, const Labels& labels) {
+  const Timestamp now = Timestamp::now();
+  Labels kept = labels;
+  std::erase_if(kept, [](const auto& label) { return label.second.empty(); });
+  if (const Outcome<void> added = store_.state_->add({digest, size, now, now, std::move(kept)}); !added) {
+    ticket_->failed(added.error().message);
+    return added;
+  }
+  // Only now may others be told: the blob can be read, and this node will not forget that it uses it.
+  ticket_->succeeded();
+  ticket_.reset();
+  committed_ = true;
+  return {};
+}
+
+}  // namespace turnstile::content

@@ -1,0 +1,79 @@
+// One Write stream of containerd's: which rules its messages follow, without the gRPC.
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "content/content_store.h"
+#include "content/writer.h"
+
+namespace turnstile::content {
+
+enum class WriteAction : uint8_t { stat, write, commit };
+
+struct WriteMessage {
+  WriteAction action = WriteAction::stat;
+  std::string_view ref;  // in the first message
+  int64_t total = 0;
+  std::string_view expected;
+  int64_t offset = 0;
+  std::string_view data;
+  Labels labels;  // with commit
+};
+
+struct WriteAnswer {
+  Timestamp started, updated;
+  int64_t offset = 0, total = 0;
+  std::string digest;  // empty: not known yet
+};
+
+// Either a blob is written through it, or one that is there already is adopted: then the first answer says
+// that all bytes are there, containerd sends none, and its commit makes the blob this node's.
+//
+// Destroying it keeps what was written and frees the ref and the ticket, however the stream ended.
+// Threads: one at a time.
+class WriteSession {
+ public:
+  explicit WriteSession(ContentStore& store) : store_(store) {}
+
+  // An error ends the stream. `unavailable` makes containerd ask again, if it was the first message.
+  Outcome<WriteAnswer> handle(const WriteMessage& message);
+  // Hashes what was written, while the client works on the answer. `data`: of the message just handled.
+  void catch_up(std::string_view data);
+  bool committed() const { return committed_; }
+
+ private:
+  struct Adoption {
+    Digest digest;
+    int64_t size;
+    Timestamp since;
+  };
+
+  Outcome<void> open(const WriteMessage& message);
+  Outcome<void> arbitrate(const Digest& digest);
+  Outcome<void> take_ticket(const Digest& digest, Decision decision);
+  Outcome<void> note_expectations(const WriteMessage& message);
+  Outcome<WriteAnswer> answer(int64_t offset, const Timestamp& started, const Timestamp& updated,
+                              std::string digest) const;
+
+  Outcome<WriteAnswer> stat();
+  Outcome<WriteAnswer> write(const WriteMessage& message);
+  Outcome<WriteAnswer> commit_written(const WriteMessage& message);
+  Outcome<WriteAnswer> commit_adopted(const WriteMessage& message);
+  Outcome<void> settle(const Digest& digest, int64_t size, const Labels& labels);
+  Outcome<void> remember(const Digest& digest, int64_t size, const Labels& labels);
+
+  ContentStore& store_;
+  bool opened_ = false, committed_ = false;
+  std::string ref_;
+  int64_t total_ = 0;
+  std::optional<Digest> expected_;
+  std::optional<Digest> ticket_for_;
+  std::unique_ptr<Ticket> ticket_;  // none: the blob is this node's already, or its digest is not known yet
+  std::optional<Adoption> adoption_;
+  std::unique_ptr<Writer> writer_;  // else
+};
+
+}  // namespace turnstile::content
