@@ -133,6 +133,8 @@ void add_exec_command(CLI::App& app, Context& context) {
   command->add_option("--scope", options->scope, "what it excludes (the server's default)")
       ->check(CLI::IsMember({"operation", "resource"}));
   command->add_option("--info", options->info, "free text for people");
+  command->add_flag("--bond", options->bond,
+                    "hand over within the server's bond-grace when this process is killed (docs/cli.md)");
   command
       ->add_option("--permanent-exit-codes", options->permanent_exit_codes,
                    "with these nobody is to try again")

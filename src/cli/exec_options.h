@@ -14,6 +14,7 @@ struct ExecOptions {
   Lane lane;
   std::optional<Milliseconds> wait, lease;
   std::string scope, info;
+  bool bond = false;
   std::vector<int> permanent_exit_codes;
 
   Milliseconds lease_or_default() const { return lease.value_or(Milliseconds(10'000)); }

@@ -58,6 +58,12 @@ LockArbiter::~LockArbiter() {
   thread_.request_stop();
   thread_.join();
   places_.leave_all();
+  log_info("arbitration ends", {{"writes", counters_.writes_begun.load()},
+                                {"adoptions", counters_.adoptions_begun.load()},
+                                {"waits", counters_.waits.load()},
+                                {"taken_over", counters_.taken_over.load()},
+                                {"removals", counters_.removals.load()},
+                                {"without_server", counters_.without_server.load()}});
 }
 
 Decision LockArbiter::begin_write(const Digest& digest, int64_t) {

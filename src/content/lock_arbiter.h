@@ -22,7 +22,7 @@
 
 namespace turnstile::content {
 
-// What has happened since the start; for metrics.
+// What has happened since the start; logged at the end.
 struct ArbiterCounters {
   std::atomic<uint64_t> writes_begun{0}, adoptions_begun{0}, waits{0}, taken_over{0}, removals{0},
       without_server{0};
