@@ -166,6 +166,8 @@ class Server:
         self.process.stdout.close()
         if self.process in _running:
             _running.remove(self.process)
+        if "Sanitizer" in self.log():  # of a build with one; it may have reported and gone on
+            raise AssertionError(f"the sanitizer has found something:\n{self.log()}")
         return code
 
     def restart(self):
