@@ -11,8 +11,9 @@ LockRequest request_of(const ExecOptions& options) {
   request.resource = options.lane.resource;
   if (!options.scope.empty()) request.scope = options.scope;
   request.lease = options.lease_or_default();
-  // A bond lets the server hand over within its grace when we are killed. But if a network cuts it and lets no
-  // new one through, it hands over while our command still believes in its lease: so only who asks gets one.
+  // A bond lets the server hand over within its grace when we are killed. But if a network cuts it and lets
+  // no new one through, it hands over while our command still believes in its lease: so only who asks gets
+  // one.
   request.monitor = options.bond;
   request.info = options.info;
   return request;
