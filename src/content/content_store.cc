@@ -111,6 +111,10 @@ Outcome<std::shared_ptr<const OpenBlob>> ContentStore::open(const Digest& digest
   return open_blobs_.open(digest);
 }
 
+std::shared_ptr<const OpenBlob> ContentStore::find_open(const Digest& digest) {
+  return state_->size_of(digest) ? open_blobs_.find_open(digest) : nullptr;
+}
+
 Outcome<void> ContentStore::remove(const Digest& digest) {
   const Outcome<KeyLocks::Held> held = digests_.take(digest.text());
   if (!held) return std::unexpected(held.error());

@@ -33,6 +33,8 @@ class ContentStore {
   // Ends this node's use of it; the blob itself goes when nobody uses it. A blob that is not there is fine.
   Outcome<void> remove(const Digest& digest);
   Outcome<std::shared_ptr<const OpenBlob>> open(const Digest& digest);
+  // Like open(), but never waits for the disk: none when it is not open already.
+  std::shared_ptr<const OpenBlob> find_open(const Digest& digest);
 
   Outcome<IngestStatus> status(const std::string& ref) const { return blobs_.ingest_status(ref); }
   Outcome<std::vector<IngestStatus>> statuses(const Filter& filter) const;

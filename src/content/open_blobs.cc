@@ -3,14 +3,16 @@
 
 namespace turnstile::content {
 
+std::shared_ptr<const OpenBlob> OpenBlobs::find_open(const Digest& digest) {
+  const Locked lock(mutex_);
+  const auto found = places_.find(digest.text());
+  if (found == places_.end()) return nullptr;
+  entries_.splice(entries_.begin(), entries_, found->second);
+  return entries_.front().blob;
+}
+
 Outcome<std::shared_ptr<const OpenBlob>> OpenBlobs::open(const Digest& digest) {
-  {
-    const Locked lock(mutex_);
-    if (const auto found = places_.find(digest.text()); found != places_.end()) {
-      entries_.splice(entries_.begin(), entries_, found->second);
-      return entries_.front().blob;
-    }
-  }
+  if (std::shared_ptr<const OpenBlob> there = find_open(digest)) return there;
   Outcome<OpenBlob> opened = store_.find(digest);
   if (!opened) return std::unexpected(opened.error());
   std::shared_ptr<const OpenBlob> blob = std::make_shared<OpenBlob>(std::move(*opened));

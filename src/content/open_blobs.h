@@ -19,6 +19,8 @@ class OpenBlobs {
   explicit OpenBlobs(const BlobStore& store, size_t limit = kLimit) : store_(store), limit_(limit) {}
 
   Outcome<std::shared_ptr<const OpenBlob>> open(const Digest& digest);
+  // None: it is not open.
+  std::shared_ptr<const OpenBlob> find_open(const Digest& digest);
   void forget(const Digest& digest);
 
  private:

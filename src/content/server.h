@@ -1,4 +1,4 @@
-// The gRPC server on its unix socket.
+// The content service on its unix socket.
 #pragma once
 
 #include <memory>
@@ -6,21 +6,27 @@
 
 #include "base/error.h"
 #include "content/content_store.h"
+#include "rpc/server.h"
 
 namespace turnstile::content {
 
 // Serves a ContentStore while it lives.
 //
 // The socket has mode 0600 from the moment it exists, in a directory of mode 0700: whoever can write to it
-// can make this node run any image. Threads: gRPC's own.
+// can make this node run any image.
 class Server {
  public:
   // `socket`: a path. Its directory is made if missing; one that others may enter is refused.
   static Result<std::unique_ptr<Server>> start(ContentStore& store, const std::string& socket);
-  virtual ~Server() = default;
 
   // Takes no new calls, and gives those under way a moment to end.
-  virtual void stop() = 0;
+  void stop();
+
+ private:
+  explicit Server(rpc::Methods methods) : methods_(std::move(methods)) {}
+
+  const rpc::Methods methods_;
+  std::unique_ptr<rpc::Server> calls_;
 };
 
 }  // namespace turnstile::content

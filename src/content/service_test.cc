@@ -1,6 +1,7 @@
 // The nine calls over a real socket, with gRPC's own client.
 #include "content/service.h"
 
+#include <containerd_content.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
 
 #include "content/server.h"
@@ -8,6 +9,8 @@
 
 namespace turnstile::content {
 namespace {
+
+namespace wire = ::containerd::services::content::v1;
 
 class ServiceTest : public testing::Test {
  protected:

@@ -1,0 +1,141 @@
+// See server.h. One loop owns the listener and all connections; methods' threads reach it through a list of
+// streams to look at, and a bell.
+#include "rpc/server.h"
+
+#include <sys/socket.h>
+
+#include <atomic>
+#include <thread>
+#include <vector>
+
+#include "base/log.h"
+#include "rpc/connection.h"
+#include "rpc/unix_listener.h"
+
+namespace turnstile::rpc {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+class LoopServer final : public Server {
+ public:
+  LoopServer(http::UniqueFd listener, const Methods& methods, const Limits& limits)
+      : limits_(limits),
+        threads_(limits.call_threads),
+        surroundings_{methods,
+                      threads_,
+                      poller_,
+                      limits.max_message,
+                      limits.calls_of_connection,
+                      [this](uint64_t connection, int32_t stream) { ring(connection, stream); }},
+        acceptor_(*this, std::move(listener)) {}
+  ~LoopServer() override { stop(std::chrono::milliseconds(0)); }
+
+  bool begin() {
+    if (!poller_.add(acceptor_.socket.get(), EPOLLIN, acceptor_)) return false;
+    loop_ = std::thread([this] { run(); });
+    return true;
+  }
+
+  void stop(std::chrono::milliseconds grace) override {
+    if (!loop_.joinable()) return;
+    stop_at_.store((Clock::now() + grace).time_since_epoch());
+    stopping_.store(true);
+    poller_.wake();
+    loop_.join();
+    threads_.wait_for_all();
+  }
+
+ private:
+  struct Acceptor final : http::Source {
+    Acceptor(LoopServer& owner, http::UniqueFd listener) : server(owner), socket(std::move(listener)) {}
+    void on_ready(uint32_t) override { server.accept(); }
+    LoopServer& server;
+    http::UniqueFd socket;
+  };
+  struct ToDo {
+    uint64_t connection;
+    int32_t stream;
+  };
+
+  void ring(uint64_t connection, int32_t stream) {
+    bool first = false;
+    {
+      const Locked lock(mutex_);
+      first = to_do_.empty();
+      to_do_.push_back({connection, stream});
+    }
+    if (first) poller_.wake();
+  }
+
+  void accept() {
+    http::UniqueFd socket(::accept4(acceptor_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    if (!socket.is_open()) return;
+    if (connections_.size() >= limits_.connections) {
+      log_warning("too many connections; one was closed at once", {{"limit", limits_.connections}});
+      return;
+    }
+    const uint64_t number = ++last_connection_;
+    auto connection = std::make_unique<Connection>(number, std::move(socket), surroundings_);
+    if (connection->start()) connections_.emplace(number, std::move(connection));
+  }
+
+  void run() {
+    while (true) {
+      poller_.wait(stopping_.load() ? std::chrono::milliseconds(20) : std::chrono::milliseconds(-1));
+      poller_.dispatch();
+      look_at_streams();
+      std::erase_if(connections_, [](const auto& entry) { return entry.second->broken(); });
+      if (stopping_.load() && say_goodbye_and_see_whether_all_ended()) break;
+    }
+    connections_.clear();
+  }
+
+  void look_at_streams() {
+    {
+      const Locked lock(mutex_);
+      looking_at_.swap(to_do_);
+    }
+    for (const ToDo& what : looking_at_)
+      if (const auto found = connections_.find(what.connection); found != connections_.end())
+        found->second->resume(what.stream);
+    looking_at_.clear();
+  }
+
+  bool say_goodbye_and_see_whether_all_ended() {
+    if (acceptor_.socket.is_open()) {
+      acceptor_.socket.reset();
+      for (const auto& [number, connection] : connections_) connection->say_goodbye();
+    }
+    bool calls = false;
+    for (const auto& [number, connection] : connections_) calls |= connection->has_calls();
+    return !calls || Clock::now().time_since_epoch() >= stop_at_.load();
+  }
+
+  const Limits limits_;
+  http::Poller poller_;
+  CallThreads threads_;
+  const Surroundings surroundings_;
+  Acceptor acceptor_;
+  std::unordered_map<uint64_t, std::unique_ptr<Connection>> connections_;
+  uint64_t last_connection_ = 0;
+  std::vector<ToDo> looking_at_;
+  Mutex mutex_;
+  std::vector<ToDo> to_do_ TS_GUARDED_BY(mutex_);
+  std::atomic<bool> stopping_ = false;
+  std::atomic<Clock::duration> stop_at_{};
+  std::thread loop_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Server>> Server::start(const std::string& socket, const Methods& methods,
+                                              const Limits& limits) {
+  Result<http::UniqueFd> listener = listen_on_unix(socket);
+  if (!listener) return std::unexpected(listener.error());
+  auto server = std::make_unique<LoopServer>(std::move(*listener), methods, limits);
+  if (!server->begin()) return fail("the kernel cannot watch " + socket);
+  return server;
+}
+
+}  // namespace turnstile::rpc
