@@ -115,6 +115,23 @@ TEST(ContentStore, ARemovalThatACrashInterruptedIsEndedAtTheStart) {
   EXPECT_FALSE(std::filesystem::exists(blob_path(directory / "root", digest_of("abc"))));
 }
 
+TEST(ContentStore, ABlobThatWasPublishedButNotYetThisNodesWhenItDiedIsRemovedAtTheStart) {
+  const TestDirectory directory;
+  const auto path = [&](const char* text) { return blob_path(directory / "root", digest_of(text)); };
+  for (const char* text : {"nobody's", "another node's"}) {
+    ASSERT_TRUE((*NodeState::open(directory / "state"))->expect(digest_of(text)));
+    put_file(path(text), text);
+    ArbiterScript script;
+    if (text == std::string("another node's")) script.removal = Removal::Kind::keep;
+    const auto again =
+        open_node(directory / "root", directory / "state", {}, std::make_unique<ScriptedArbiter>(script));
+    EXPECT_EQ(script.count("forget"), 1u);
+    EXPECT_FALSE(again->info(digest_of(text)));
+  }
+  EXPECT_FALSE(std::filesystem::exists(path("nobody's")));
+  EXPECT_TRUE(std::filesystem::exists(path("another node's")));
+}
+
 TEST(OpenBlobs, KeepsTheLastOnesOpenAndForgetsWhatIsRemoved) {
   const TestDirectory directory;
   const BlobStore store = open_blobs(directory / "root");

@@ -83,8 +83,10 @@ TEST(Crash, NeverLeavesABlobWithAWrongDigestOrLosesACommittedOne) {
       ASSERT_TRUE(info) << "blob " << number << " was acknowledged and is gone";
       ASSERT_EQ(info->labels, (Labels{{"k", "v"}}));
     }
-    for (const BlobInfo& info : node->list(*Filter::parse(std::vector<std::string>())))
-      ASSERT_TRUE(node->open(info.digest)) << "a line without a blob";
+    const std::vector<BlobInfo> all = node->list(*Filter::parse(std::vector<std::string>()));
+    for (const BlobInfo& info : all) ASSERT_TRUE(node->open(info.digest)) << "a line without a blob";
+    ASSERT_EQ(size_t(std::distance(fs::directory_iterator(root + "/blobs/sha256"), {})), all.size())
+        << "a blob without a line";
     const auto ingests = node->statuses(*Filter::parse(std::vector<std::string>()));
     ASSERT_TRUE(ingests);
     ASSERT_LE(ingests->size(), 1u);  // the one under way, which the next round resumes

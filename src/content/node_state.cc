@@ -130,6 +130,20 @@ Outcome<void> NodeState::store(const BlobInfo& info) {
   return transaction.commit();
 }
 
+Outcome<void> NodeState::expect(const Digest& digest) {
+  const Locked writing(writing_);
+  {
+    const SharedLocked lock(mutex_);
+    if (rows_.contains(digest)) return {};
+  }
+  const Timestamp now = Timestamp::now();
+  Statement blob(database_, "INSERT INTO blobs VALUES (?, 0, ?, ?, 1)");
+  if (Outcome<void> done = blob.bind(digest.text()).bind(now.ns).bind(now.ns).run(); !done) return done;
+  const Locked lock(mutex_);
+  rows_.emplace(digest, Row{{digest, 0, now, now, {}}, true});
+  return {};
+}
+
 Outcome<void> NodeState::add(const BlobInfo& info) {
   const Locked writing(writing_);
   if (Outcome<void> stored = store(info); !stored) return stored;

@@ -30,9 +30,9 @@ struct BlobInfo {
 
 // A SQLite database, and all of it in memory for reading.
 //
-// A blob leaves in two steps: begin_removal() hides it from containerd, finish_removal() forgets it. In
-// between others are told (the lock server, the disk); after a crash removals() says with which blobs to go
-// on. Threads: any. A change is on the disk when the call returns. Invariant: what is in memory is what is in
+// A blob comes in two steps: expect() before its file is, add() when it is this node's. It leaves
+// in two: begin_removal() hides it from containerd, finish_removal() forgets it. In between others are told
+// (the lock server, the disk); removals() says, after a crash, of which blobs traces may be left. Threads: any. A change is on the disk when the call returns. Invariant: what is in memory is what is in
 // the database.
 class NodeState {
  public:
@@ -43,6 +43,7 @@ class NodeState {
   std::optional<int64_t> size_of(const Digest& digest) const;  // cheaper
   std::vector<BlobInfo> list() const;
 
+  Outcome<void> expect(const Digest& digest);  // nothing to do if it is known
   Outcome<void> add(const BlobInfo& info);
   // Calls `change` with the labels there are; error not_found. Returns what became of it.
   Outcome<BlobInfo> update(const Digest& digest, const std::function<Outcome<void>(Labels&)>& change);

@@ -171,6 +171,11 @@ Outcome<void> WriteSession::settle(const Digest& digest, int64_t size, const Lab
     if (Outcome<void> taken = take_ticket(digest, std::move(decision)); !taken) return taken;
     there = store_.blobs_.find(digest).has_value();
   }
+  // Noted first: a crash between the file and this node's own line must not leave a file that nobody knows.
+  if (const Outcome<void> noted = store_.state_->expect(digest); !noted) {
+    ticket_->failed(noted.error().message);
+    return noted;
+  }
   const Outcome<void> kept = there ? writer_->drop() : writer_->publish(digest);
   if (!kept && kept.error().code != ErrorClass::already_exists) {
     ticket_->failed(kept.error().message);
