@@ -31,6 +31,12 @@ Outcome<BlobStore> BlobStore::open(const Roots& roots) {
         fmt::format("the node's name '{}' must consist of letters, digits, '.', '_' and '-'", roots.node));
   Outcome<Directory> root = Directory::open_root(roots.root, true);
   if (!root) return std::unexpected(root.error());
+  if (roots.used && !root->open("blobs"))
+    return fail(
+        ErrorClass::failed_precondition,
+        fmt::format("{} is empty, but this node has blobs: is it mounted? To begin anew without them, "
+                    "remove the directory of --state",
+                    roots.root));
   for (const char* made : {"blobs", "blobs/sha256", "blobs/sha512", "ingest"}) {
     const Outcome<Directory> there = root->open_or_make(made);
     if (!there) return std::unexpected(there.error());
@@ -68,6 +74,11 @@ Outcome<OpenBlob> BlobStore::find(const Digest& digest) const {
   if (!found && found.error().code == ErrorClass::not_found)
     return fail(ErrorClass::not_found, fmt::format("content {}: not found", digest.text()));
   return found;
+}
+
+bool BlobStore::shows_all_roots() const {
+  return std::ranges::all_of(read_roots_,
+                             [](const Directory& root) { return root.open("blobs").has_value(); });
 }
 
 Outcome<void> BlobStore::remove(const Digest& digest, bool everywhere) const {

@@ -49,11 +49,16 @@ class BlobStore {
     std::string root;
     std::vector<std::string> read_roots;
     std::string node;  // letters, digits, '.', '_' and '-': it names a directory
+    // This node has blobs: then a root without our directories is a disk that is not mounted (error
+    // failed_precondition), and nothing must be made where it should be.
+    bool used = false;
   };
   static Outcome<BlobStore> open(const Roots& roots);
 
   // In this node's root first, then in the read roots. Error not_found.
   Outcome<OpenBlob> find(const Digest& digest) const;
+  // False while a read root has not even an empty store in it: what is not found may come with it.
+  bool shows_all_roots() const;
   // Takes the blob out of this node's root, or out of every root in which it lies. Missing is fine.
   Outcome<void> remove(const Digest& digest, bool everywhere) const;
 

@@ -123,5 +123,15 @@ TEST(BlobStore, CleansWhatACrashLeftOfIngestsAndKeepsTheOthers) {
   EXPECT_EQ(store.ingests()->size(), 1u);
 }
 
+TEST(BlobStore, ADiskThatIsNotMountedIsNotTakenForAnEmptyOne) {
+  const TestDirectory directory;
+  const auto open = [&](bool used) { return BlobStore::open({directory / "root", {}, "node-a", used}); };
+  std::filesystem::create_directory(directory / "root");
+  EXPECT_EQ(open(true).error().code, ErrorClass::failed_precondition);
+  EXPECT_TRUE(std::filesystem::is_empty(directory / "root")) << "nothing is made where the disk should be";
+  EXPECT_TRUE(open(false));
+  EXPECT_TRUE(open(true));
+}
+
 }  // namespace
 }  // namespace turnstile::content

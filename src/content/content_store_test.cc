@@ -49,6 +49,24 @@ TEST(ContentStore, ABlobThatIsInNoRootAnyMoreIsForgottenAtTheStart) {
   EXPECT_EQ(script.heard, (std::vector<std::string>{"resume 1", "forget", "succeeded"}));
 }
 
+TEST(ContentStore, WhatAReadRootWouldShowIsKeptInMindWhileThatIsNotMounted) {
+  const TestDirectory directory;
+  const std::string mount = directory / "all",
+                    blob = mount + "/blobs/sha256/" + std::string(digest_of("abc").hex());
+  put_file(blob, "abc");
+  pull(*open_node(directory / "root", directory / "state", {mount}), "abc");
+  std::filesystem::rename(mount, directory / "away");
+  std::filesystem::create_directory(mount);
+  {
+    const auto unmounted = open_node(directory / "root", directory / "state", {mount});
+    EXPECT_TRUE(unmounted->info(digest_of("abc")));
+    EXPECT_FALSE(unmounted->open(digest_of("abc")));
+  }
+  std::filesystem::remove(mount);
+  std::filesystem::rename(directory / "away", mount);
+  EXPECT_TRUE(open_node(directory / "root", directory / "state", {mount})->open(digest_of("abc")));
+}
+
 TEST(ContentStore, APublishedBlobWithoutALineOfOursIsNotShown) {
   const TestDirectory directory;
   const auto node = open_node(directory / "root", directory / "state");

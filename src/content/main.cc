@@ -38,7 +38,7 @@ Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const No
   if (!client) return turnstile::fail("--server: " + client.error().message);
   Outcome<std::shared_ptr<Unsettled>> unsettled = Unsettled::open(settings.state);
   if (!unsettled) return turnstile::fail(unsettled.error().message);
-  Outcome<BlobStore> opened = BlobStore::open({settings.root, settings.read_roots, settings.node});
+  Outcome<BlobStore> opened = BlobStore::open({settings.root, settings.read_roots, settings.node, false});
   if (!opened) return turnstile::fail(opened.error().message);
   auto blobs = std::make_shared<const BlobStore>(std::move(*opened));  // a function is copied
   LockArbiter::Options options;
@@ -61,7 +61,8 @@ int run(const Settings& settings) {
 
   Outcome<std::unique_ptr<NodeState>> state = NodeState::open(settings.state);
   if (!state) return fail_with(state.error().message);
-  Outcome<BlobStore> blobs = BlobStore::open({settings.root, settings.read_roots, settings.node});
+  const bool used = !(*state)->list().empty();
+  Outcome<BlobStore> blobs = BlobStore::open({settings.root, settings.read_roots, settings.node, used});
   if (!blobs) return fail_with(blobs.error().message);
   Result<std::unique_ptr<Arbiter>> arbiter = make_arbiter(settings, **state);
   if (!arbiter) return fail_with(arbiter.error().message);

@@ -32,8 +32,9 @@ struct BlobInfo {
 //
 // A blob comes in two steps: expect() before its file is, add() when it is this node's. It leaves
 // in two: begin_removal() hides it from containerd, finish_removal() forgets it. In between others are told
-// (the lock server, the disk); removals() says, after a crash, of which blobs traces may be left. Threads: any. A change is on the disk when the call returns. Invariant: what is in memory is what is in
-// the database.
+// (the lock server, the disk); removals() says, after a crash, of which blobs traces may be left. Threads:
+// any. A change is on the disk when the call returns. Invariant: what is in memory is what is in the
+// database.
 class NodeState {
  public:
   // `directory` is made if missing; one process at a time (error unavailable).
