@@ -20,7 +20,7 @@ MAY_USE = {
     "server": ({"base", "engine", "engine types", "journal", "events", "api", "http"},
                {"fmt", "prometheus", "CLI", "toml++"}),
     "rpc": ({"base", "http"}, {"fmt", "nghttp2"}),
-    "content": ({"base", "turnstile", "rpc"}, {"fmt", "google/protobuf", "containerd_content", "openssl", "sqlite3", "re2", "CLI",
+    "content": ({"base", "http", "turnstile", "rpc"}, {"fmt", "prometheus", "google/protobuf", "containerd_content", "openssl", "sqlite3", "re2", "CLI",
                                                "toml++"}),
     "client": ({"base", "turnstile"}, {"fmt", "curl", "simdjson", "boost/beast"}),
     "fake": ({"base", "engine", "engine types", "events", "api", "server", "client", "turnstile"}, set()),

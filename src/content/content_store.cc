@@ -40,8 +40,12 @@ Outcome<void> check_labels(const Labels& labels) {
 }
 
 ContentStore::ContentStore(BlobStore blobs, std::unique_ptr<NodeState> state,
-                           std::unique_ptr<Arbiter> arbiter)
-    : blobs_(std::move(blobs)), state_(std::move(state)), arbiter_(std::move(arbiter)), open_blobs_(blobs_) {}
+                           std::unique_ptr<Arbiter> arbiter, std::shared_ptr<Metrics> metrics)
+    : blobs_(std::move(blobs)),
+      state_(std::move(state)),
+      arbiter_(std::move(arbiter)),
+      metrics_(std::move(metrics)),
+      open_blobs_(blobs_) {}
 
 Outcome<void> ContentStore::start() {
   const Outcome<size_t> cleaned = blobs_.clean_ingests();
@@ -130,10 +134,12 @@ Outcome<void> ContentStore::remove(const Digest& digest) {
 // half way, and what it could do about it is nothing.
 Outcome<void> ContentStore::end_removal(const Digest& digest) {
   open_blobs_.forget(digest);
+  metrics_->add(Count::uses_ended);
   const Removal removal = arbiter_->forget(digest);
   if (removal.kind != Removal::Kind::keep) {
     const Outcome<void> gone = blobs_.remove(digest, removal.kind == Removal::Kind::remove_everywhere);
     if (gone) {
+      metrics_->add(Count::removed_blobs);
       if (removal.ticket) removal.ticket->succeeded();
     } else {
       log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", gone.error().message}});

@@ -10,6 +10,7 @@
 #include "content/blob_store.h"
 #include "content/filter.h"
 #include "content/key_locks.h"
+#include "content/metrics.h"
 #include "content/node_state.h"
 #include "content/open_blobs.h"
 
@@ -21,7 +22,8 @@ namespace turnstile::content {
 // right by start()); what is not in the set is not shown, wherever it lies.
 class ContentStore {
  public:
-  ContentStore(BlobStore blobs, std::unique_ptr<NodeState> state, std::unique_ptr<Arbiter> arbiter);
+  ContentStore(BlobStore blobs, std::unique_ptr<NodeState> state, std::unique_ptr<Arbiter> arbiter,
+               std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>());
 
   // Makes the node's set agree with the disk after a crash. To be called once, before anything else.
   Outcome<void> start();
@@ -30,6 +32,7 @@ class ContentStore {
   // `mask`: "labels" (all of them) or "labels.<key>" (one; an empty value deletes it); none: all labels.
   Outcome<BlobInfo> update(const Digest& digest, const Labels& labels, const std::vector<std::string>& mask);
   std::vector<BlobInfo> list(const Filter& filter) const;
+  NodeState::Totals totals() const { return state_->totals(); }
   // Ends this node's use of it; the blob itself goes when nobody uses it. A blob that is not there is fine.
   Outcome<void> remove(const Digest& digest);
   Outcome<std::shared_ptr<const OpenBlob>> open(const Digest& digest);
@@ -49,6 +52,7 @@ class ContentStore {
   const BlobStore blobs_;
   const std::unique_ptr<NodeState> state_;
   const std::unique_ptr<Arbiter> arbiter_;
+  const std::shared_ptr<Metrics> metrics_;
   KeyLocks refs_;     // one writer for each
   KeyLocks digests_;  // commit and removal of one blob do not overlap
   OpenBlobs open_blobs_;

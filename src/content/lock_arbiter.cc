@@ -14,6 +14,7 @@ using Claim = Unsettled::Claim;
 
 constexpr auto kAwayFor = 1s;
 constexpr auto kTick = 250ms;
+constexpr auto kLookEvery = 2s;
 constexpr auto kOwnPatience = 300ms;   // containerd's whole node waits meanwhile
 constexpr auto kLateForgotten = 1min;  // a blob that nobody has asked about for so long is not late any more
 // Not `pull`: that would be skipped. An operation without rules is a plain mutex.
@@ -58,12 +59,6 @@ LockArbiter::~LockArbiter() {
   thread_.request_stop();
   thread_.join();
   places_.leave_all();
-  log_info("arbitration ends", {{"writes", counters_.writes_begun.load()},
-                                {"adoptions", counters_.adoptions_begun.load()},
-                                {"waits", counters_.waits.load()},
-                                {"taken_over", counters_.taken_over.load()},
-                                {"removals", counters_.removals.load()},
-                                {"without_server", counters_.without_server.load()}});
 }
 
 Decision LockArbiter::begin_write(const Digest& digest, int64_t) {
@@ -98,17 +93,15 @@ Decision LockArbiter::decide(const Digest& digest, Decision::Kind wanted, LockRe
   if (result.queued) return stay(digest, result, std::move(terms.claim));
   if (result.acquired) return go(digest, wanted, std::move(result.hold), std::move(terms));
   if (wanted == Decision::Kind::write && is_overdue(digest)) return pull_again(digest, std::move(terms));
-  ++counters_.adoptions_begun;
   return {Decision::Kind::adopt, std::make_unique<ClaimTicket>(std::move(terms.claim), true), {}};
 }
 
 Decision LockArbiter::go(const Digest& digest, Decision::Kind wanted, Hold hold, HoldTicket::Terms terms) {
   if (hold.attempt() > 1) {
-    ++counters_.taken_over;
+    options_.metrics->add(Count::takeovers);
     log_info("takes over",
              {{"digest", digest.text()}, {"attempt", hold.attempt()}, {"error", hold.previous_error()}});
   }
-  ++(wanted == Decision::Kind::write ? counters_.writes_begun : counters_.adoptions_begun);
   return {wanted, std::make_unique<HoldTicket>(endings_, std::move(hold), std::move(terms)), {}};
 }
 
@@ -116,7 +109,7 @@ Decision LockArbiter::refused(Decision::Kind wanted, const ClientError& error, C
   if (error.code == ErrorCode::busy || error.reason == "busy") return wait("another node is at it");
   if (is_away(error)) {
     if (options_.without_server == WithoutServer::wait) return wait(error.message);
-    ++counters_.without_server;
+    options_.metrics->add(Count::pulls_without_server);
     return {wanted, std::make_unique<ClaimTicket>(std::move(claim), false), {}};
   }
   if (error.reason == "queue_full" || error.reason == "too_many_requests" || error.code == ErrorCode::lost)
@@ -128,9 +121,12 @@ Decision LockArbiter::stay(const Digest& digest, const LockResult& queued, Claim
   LockRequest request = request_for(operations::kPull, digest);
   request.request_id = queued.request_id;
   const std::string why = waiting_text(queued.waiting);
-  if (!places_.keep(digest, request, claim, why))
-    if (const auto left = client_.cancel(request.operation, request.resource, request.request_id); !left)
-      note(left.error());  // a grant that is not claimed ends by itself
+  if (places_.keep(digest, request, claim, why)) {
+    options_.metrics->add(Count::queued);
+  } else if (const auto left = client_.cancel(request.operation, request.resource, request.request_id);
+             !left) {
+    note(left.error());  // a grant that is not claimed ends by itself
+  }
   return wait(why);
 }
 
@@ -144,10 +140,7 @@ Decision LockArbiter::pull_again(const Digest& digest, HoldTicket::Terms terms) 
   return go(digest, Decision::Kind::write, std::move(result->hold), std::move(terms));
 }
 
-Decision LockArbiter::wait(std::string why) {
-  ++counters_.waits;
-  return {Decision::Kind::wait, nullptr, std::move(why)};
-}
+Decision LockArbiter::wait(std::string why) { return {Decision::Kind::wait, nullptr, std::move(why)}; }
 
 bool LockArbiter::is_overdue(const Digest& digest) {
   const Clock::time_point now = Clock::now();
@@ -205,7 +198,6 @@ Removal LockArbiter::remove_under(const Digest& digest, Hold hold, Claim claim) 
     endings_->end(std::move(hold), WorkResult::failed("others wait for it"), std::move(claim));
     return {};
   }
-  ++counters_.removals;
   return {Removal::Kind::remove_everywhere,
           std::make_unique<HoldTicket>(endings_, std::move(hold), HoldTicket::Terms{std::move(claim)})};
 }
@@ -217,6 +209,7 @@ void LockArbiter::resume(const std::vector<Digest>& used) { unsettled_->mark_all
 void LockArbiter::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
     places_.sweep();
+    look_for_server();
     if (!away() && endings_->count() > 0 && !endings_->retry()) note({ErrorCode::unavailable, "no answer"});
     while (!away() && !stop.stop_requested()) {
       std::optional<std::pair<Digest, Claim>> next = unsettled_->settle_next(Clock::now());
@@ -238,13 +231,26 @@ void LockArbiter::settle(const Digest& digest, Claim claim) {
   const Removal removal = drop(digest, std::move(claim));
   if (!removal.ticket) return;
   const Outcome<void> gone = options_.remove(digest);
-  if (gone) return removal.ticket->succeeded();
+  if (gone) {
+    options_.metrics->add(Count::removed_blobs);
+    return removal.ticket->succeeded();
+  }
   log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", gone.error().message}});
   removal.ticket->failed(gone.error().message);
 }
 
+void LockArbiter::look_for_server() {
+  const Clock::time_point now = Clock::now();
+  if (away() || now - looked_ < kLookEvery) return;
+  looked_ = now;
+  const Expected<std::string> version = client_.version();
+  if (version || !is_away(version.error())) return options_.metrics->set_lock_server_answers();
+  note(version.error());
+}
+
 void LockArbiter::note(const ClientError& error) {
   if (!is_away(error)) return;
+  options_.metrics->set_lock_server_away(error.message);
   const Clock::time_point now = Clock::now();
   const Clock::time_point before{
       Clock::duration(away_until_.exchange((now + kAwayFor).time_since_epoch().count()))};

@@ -15,6 +15,7 @@
 
 #include "content/arbiter.h"
 #include "content/hold_ticket.h"
+#include "content/metrics.h"
 #include "content/settings.h"
 #include "content/unsettled.h"
 #include "content/waiting_places.h"
@@ -22,13 +23,8 @@
 
 namespace turnstile::content {
 
-// What has happened since the start; logged at the end.
-struct ArbiterCounters {
-  std::atomic<uint64_t> writes_begun{0}, adoptions_begun{0}, waits{0}, taken_over{0}, removals{0},
-      without_server{0};
-};
-
-// Threads: any, and one of its own that tells the server later what it could not be told at once. Time: a
+// Threads: any, and one of its own that tells the server later what it could not be told at once, and asks it
+// now and then whether it is there. Time: a
 // call takes as long as the client is patient with a server that does not answer, and then no call asks for
 // kAwayFor, so that containerd is not held up again and again.
 class LockArbiter final : public Arbiter {
@@ -37,6 +33,7 @@ class LockArbiter final : public Arbiter {
     WithoutServer without_server = WithoutServer::wait;
     std::chrono::milliseconds visible_within{10'000};  // that another node's blob can be seen here
     WaitingPlaces::Times places{};
+    std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
     // Whether this node's database has the blob. Any thread.
     std::function<bool(const Digest&)> uses;
     // Takes a blob out of every root; for removals that were put off. Any thread.
@@ -53,8 +50,6 @@ class LockArbiter final : public Arbiter {
   Removal forget(const Digest& digest) override;
   void resume(const std::vector<Digest>& used) override;
 
-  const ArbiterCounters& counters() const { return counters_; }
-
  private:
   using Clock = std::chrono::steady_clock;
   struct Late {
@@ -67,7 +62,7 @@ class LockArbiter final : public Arbiter {
   Decision refused(Decision::Kind wanted, const ClientError& error, Unsettled::Claim claim);
   Decision stay(const Digest& digest, const LockResult& queued, Unsettled::Claim claim);
   Decision pull_again(const Digest& digest, HoldTicket::Terms terms);
-  Decision wait(std::string why);
+  static Decision wait(std::string why);
   // Whether the blob was said to be done for so long that it will hardly come into sight.
   bool is_overdue(const Digest& digest) TS_EXCLUDES(late_mutex_);
 
@@ -77,6 +72,8 @@ class LockArbiter final : public Arbiter {
 
   void run(const std::stop_token& stop) TS_EXCLUDES(wake_mutex_);
   void settle(const Digest& digest, Unsettled::Claim claim);
+  // Asks the server whether it is there, when it has not been asked for some time.
+  void look_for_server();
   // Both remember whether the server is there.
   void note(const ClientError& error);
   bool away() const { return Clock::now().time_since_epoch().count() < away_until_.load(); }
@@ -85,7 +82,6 @@ class LockArbiter final : public Arbiter {
   const std::shared_ptr<Unsettled> unsettled_;
   const std::shared_ptr<Endings> endings_ = std::make_shared<Endings>();
   const Options options_;
-  ArbiterCounters counters_;
   KeyLocks turns_;  // one hold for each blob among this node's own streams
   WaitingPlaces places_;
   std::atomic<Clock::rep> away_until_{0};
@@ -95,7 +91,8 @@ class LockArbiter final : public Arbiter {
 
   Mutex wake_mutex_;
   std::condition_variable_any wake_;
-  std::jthread thread_;  // last: it uses the others
+  Clock::time_point looked_{};  // by the thread
+  std::jthread thread_;         // last: it uses the others
 };
 
 }  // namespace turnstile::content

@@ -30,6 +30,7 @@ class Node {
       ++removed;
       return {};
     };
+    options.metrics = metrics;
     Outcome<std::shared_ptr<Unsettled>> unsettled = Unsettled::open(state_.path());
     EXPECT_TRUE(unsettled) << unsettled.error().message;
     unsettled_ = *unsettled;
@@ -68,6 +69,7 @@ class Node {
   }
 
   std::atomic<int> removed{0};
+  const std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
 
  private:
   static ClientSettings quick() {
@@ -121,7 +123,8 @@ TEST(LockArbiter, AFailureHandsOverWithItsError) {
   EXPECT_FALSE(first.ticket->still_valid());
   Decision second = b.ask_until_told();
   ASSERT_EQ(second.kind, Kind::write);
-  EXPECT_EQ(b->counters().taken_over, 1u);
+  EXPECT_EQ(b.metrics->value(Count::takeovers), 1u);
+  EXPECT_EQ(b.metrics->value(Count::queued), 1u);
   EXPECT_EQ(a.users(), Names{});
   // And back again: the error of the second is told to the third.
   ASSERT_EQ(a->begin_write(kBlob, 6).kind, Kind::wait);
@@ -190,6 +193,7 @@ TEST(LockArbiter, WhatOthersAreAtIsRemovedWhenTheyAreDone) {
   EXPECT_EQ(a.removed, 0);
   ASSERT_TRUE(scan->hold.release(WorkResult::succeeded()));
   wait_until([&] { return a.removed == 1; });
+  wait_until([&] { return a.metrics->value(Count::removed_blobs) == 1; });
 }
 
 TEST(LockArbiter, WithoutAServerItWaits) {
@@ -203,6 +207,15 @@ TEST(LockArbiter, WithoutAServerItWaits) {
   EXPECT_EQ(write.kind, Kind::write);
 }
 
+TEST(LockArbiter, ItKnowsWithoutBeingAskedWhetherTheServerIsThere) {
+  FakeServer server;
+  server.set_reachable(false);
+  Node a(server, "a");
+  wait_until([&] { return a.metrics->why_not_ready().has_value(); });
+  server.set_reachable(true);
+  wait_until([&] { return !a.metrics->why_not_ready(); });
+}
+
 TEST(LockArbiter, WithoutAServerItPullsIfToldTo) {
   FakeServer server;
   Node a(server, "a", {.without_server = WithoutServer::pull, .uses = {}, .remove = {}});
@@ -211,6 +224,7 @@ TEST(LockArbiter, WithoutAServerItPullsIfToldTo) {
   ASSERT_EQ(write.kind, Kind::write);
   a.finish(std::move(write));
   EXPECT_GT(a.unsettled().count(), 0u);
+  EXPECT_EQ(a.metrics->value(Count::pulls_without_server), 1u);
   server.set_reachable(true);
   wait_until([&] { return a.unsettled().count() == 0; });
   EXPECT_EQ(a.users(), Names{"a"});

@@ -9,6 +9,7 @@
 #include "content/alone_arbiter.h"
 #include "content/content_store.h"
 #include "content/lock_arbiter.h"
+#include "content/monitor.h"
 #include "content/server.h"
 #include "content/settings.h"
 
@@ -29,7 +30,8 @@ int fail_with(const std::string& message) {
 }
 
 // The one place that chooses who decides. `state` must live as long as the arbiter.
-Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const NodeState& state) {
+Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const NodeState& state,
+                                              std::shared_ptr<Metrics> metrics) {
   if (settings.servers.empty()) {
     log_warning("no --server: this node pulls for itself alone");
     return std::make_unique<AloneArbiter>();
@@ -44,6 +46,7 @@ Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const No
   LockArbiter::Options options;
   options.without_server = settings.without_server;
   options.visible_within = settings.visible_within;
+  options.metrics = std::move(metrics);
   options.uses = [&state](const Digest& digest) { return state.size_of(digest).has_value(); };
   options.remove = [blobs](const Digest& digest) { return blobs->remove(digest, true); };
   return std::make_unique<LockArbiter>(std::move(*client), std::move(*unsettled), std::move(options));
@@ -59,17 +62,25 @@ int run(const Settings& settings) {
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of the write
 
+  const auto metrics = std::make_shared<Metrics>();
   Outcome<std::unique_ptr<NodeState>> state = NodeState::open(settings.state);
   if (!state) return fail_with(state.error().message);
   const bool used = !(*state)->list().empty();
   Outcome<BlobStore> blobs = BlobStore::open({settings.root, settings.read_roots, settings.node, used});
   if (!blobs) return fail_with(blobs.error().message);
-  Result<std::unique_ptr<Arbiter>> arbiter = make_arbiter(settings, **state);
+  Result<std::unique_ptr<Arbiter>> arbiter = make_arbiter(settings, **state, metrics);
   if (!arbiter) return fail_with(arbiter.error().message);
-  ContentStore store(std::move(*blobs), std::move(*state), std::move(*arbiter));
+  ContentStore store(std::move(*blobs), std::move(*state), std::move(*arbiter), metrics);
   if (const Outcome<void> started = store.start(); !started) return fail_with(started.error().message);
   const Result<std::unique_ptr<Server>> server = Server::start(store, settings.socket);
   if (!server) return fail_with(server.error().message);
+  std::unique_ptr<Monitor> monitor;
+  if (!settings.metrics_listen.empty()) {
+    Result<std::unique_ptr<Monitor>> started = Monitor::start(settings.metrics_listen, store, *metrics);
+    if (!started) return fail_with(started.error().message);
+    monitor = std::move(*started);
+    std::printf("metrics on %s\n", monitor->address().c_str());
+  }
   std::printf("listening on unix:%s\n", settings.socket.c_str());
   std::fflush(stdout);
 

@@ -105,6 +105,17 @@ std::vector<BlobInfo> NodeState::list() const {
   return all;
 }
 
+NodeState::Totals NodeState::totals() const {
+  const SharedLocked lock(mutex_);
+  Totals totals;
+  for (const auto& [digest, row] : rows_) {
+    if (row.leaving) continue;
+    ++totals.blobs;
+    totals.bytes += row.info.size;
+  }
+  return totals;
+}
+
 std::vector<Digest> NodeState::removals() const {
   const SharedLocked lock(mutex_);
   std::vector<Digest> all;

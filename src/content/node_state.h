@@ -43,6 +43,11 @@ class NodeState {
   std::optional<BlobInfo> find(const Digest& digest) const;
   std::optional<int64_t> size_of(const Digest& digest) const;  // cheaper
   std::vector<BlobInfo> list() const;
+  struct Totals {
+    size_t blobs = 0;
+    int64_t bytes = 0;
+  };
+  Totals totals() const;  // of what list() gives
 
   Outcome<void> expect(const Digest& digest);  // nothing to do if it is known
   Outcome<void> add(const BlobInfo& info);

@@ -10,6 +10,7 @@
 #include <map>
 
 #include "content/blob_store.h"
+#include "http/listener.h"
 
 namespace turnstile::content {
 namespace {
@@ -29,6 +30,8 @@ constexpr Row kRows[] = {
     {"without-server", "wait|pull",
      "while no server can be reached: make containerd wait, or pull alone (wait)"},
     {"visible-within", "SECONDS", "how long a mount may take to show what another node has written (10)"},
+    {"metrics-listen", "HOST:PORT", "serve /metrics, /healthz and /readyz there; port 0: any (nowhere)"},
+    {"insecure", "", "let --metrics-listen be reached from other machines"},
     {"log-level", "LEVEL", "debug, info, warning, error or off (info)"},
 };
 
@@ -57,8 +60,10 @@ Result<void> read_file(const std::string& path, Values& values) {
       if (!values[key].empty()) continue;  // a flag or the environment has decided
       const toml::array* list = node.as_array();
       for (size_t i = 0; i < (list != nullptr ? list->size() : 1); ++i) {
-        const std::optional<std::string> text =
-            list != nullptr ? (*list)[i].value<std::string>() : node.value<std::string>();
+        const std::optional<std::string> text = list != nullptr ? (*list)[i].value<std::string>()
+                                                : node.is_boolean()
+                                                    ? (node.value_or(false) ? "true" : "false")
+                                                    : node.value<std::string>();
         if (!text) return fail(fmt::format("{}: '{}' must be a text, or a list of texts", path, key));
         values[key].push_back(*text);
       }
@@ -112,6 +117,21 @@ Result<void> read_seconds(const Values& values, const std::string& name, std::ch
   return {};
 }
 
+Result<void> read_metrics_listen(const Values& values, std::string& out) {
+  bool insecure = false;
+  if (Result<void> chosen = choose<bool>(
+          values, "insecure", {{"true", true}, {"1", true}, {"false", false}, {"0", false}}, insecure);
+      !chosen)
+    return chosen;
+  if (!values.at("metrics-listen").empty()) out = values.at("metrics-listen").back();
+  if (!out.empty() && !insecure && !http::is_loopback(out))
+    return fail(fmt::format(
+        "--metrics-listen: '{}' is reached from other machines and nobody has to log in; listen on "
+        "127.0.0.1, or say --insecure",
+        out));
+  return {};
+}
+
 Result<Settings> settings_from(const Values& values) {
   Settings settings;
   for (const auto& [name, member] : {std::pair{"socket", &Settings::socket},
@@ -133,6 +153,8 @@ Result<Settings> settings_from(const Values& values) {
     return std::unexpected(chosen.error());
   if (Result<void> read = read_seconds(values, "visible-within", settings.visible_within); !read)
     return std::unexpected(read.error());
+  if (Result<void> read = read_metrics_listen(values, settings.metrics_listen); !read)
+    return std::unexpected(read.error());
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::debug},
                                                   {"info", LogLevel::info},
                                                   {"warning", LogLevel::warning},
@@ -153,10 +175,15 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
   cli.set_help_flag();
   cli.add_flag("--help,-h", help);
   cli.add_option("--config", config);
-  for (const Row& row : kRows)
-    cli.add_option(fmt::format("--{}", row.name), values[row.name])
-        ->allow_extra_args(false)
-        ->expected(1, 1 << 16);
+  for (const Row& row : kRows) {
+    std::vector<std::string>& given = values[row.name];
+    const std::string flag = fmt::format("--{}", row.name);
+    if (*row.argument == '\0') {
+      cli.add_flag_callback(flag, [&given] { given = {"true"}; });
+    } else {
+      cli.add_option(flag, given)->allow_extra_args(false)->expected(1, 1 << 16);
+    }
+  }
   try {
     cli.parse(argc, argv);
   } catch (const CLI::Error& error) {

@@ -24,6 +24,7 @@ struct Settings {
   std::vector<std::string> read_roots;
   WithoutServer without_server = WithoutServer::wait;
   std::chrono::seconds visible_within{10};  // that another node's blob is to be seen in a root
+  std::string metrics_listen;               // empty: nowhere
   LogLevel log_level = LogLevel::info;
 };
 

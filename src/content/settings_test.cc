@@ -26,15 +26,16 @@ std::vector<const char*> with(std::vector<const char*> more) {
 }
 
 TEST(Settings, ComeFromFlags) {
-  const Result<CommandLine> line =
-      read(with({"--server", "http://a,http://b", "--read-root", "/x", "--read-root", "/y",
-                 "--without-server", "pull", "--log-level", "error", "--visible-within", "3"}));
+  const Result<CommandLine> line = read(
+      with({"--server", "http://a,http://b", "--read-root", "/x", "--read-root", "/y", "--without-server",
+            "pull", "--log-level", "error", "--visible-within", "3", "--metrics-listen", "127.0.0.1:0"}));
   ASSERT_TRUE(line && line->run) << line.error().message;
   EXPECT_EQ(line->run->servers, (std::vector<std::string>{"http://a", "http://b"}));
   EXPECT_EQ(line->run->read_roots, (std::vector<std::string>{"/x", "/y"}));
   EXPECT_EQ(line->run->without_server, WithoutServer::pull);
   EXPECT_EQ(line->run->log_level, LogLevel::error);
   EXPECT_EQ(line->run->visible_within, std::chrono::seconds(3));
+  EXPECT_EQ(line->run->metrics_listen, "127.0.0.1:0");
 }
 
 TEST(Settings, AFlagBeatsTheEnvironmentWhichBeatsTheFile) {
@@ -61,6 +62,7 @@ TEST(Settings, AMistakeIsOneLine) {
                                                 with({"--without-server", "maybe"}),
                                                 with({"--log-level", "loud"}),
                                                 with({"--visible-within", "3s"}),
+                                                with({"--metrics-listen", "0.0.0.0:1"}),
                                                 with({"--node", "../x"}),
                                                 with({"--config", "/nowhere"}),
                                                 with({"--config", file.c_str()})}) {
@@ -70,11 +72,25 @@ TEST(Settings, AMistakeIsOneLine) {
   }
 }
 
+TEST(Settings, MetricsOffTheLoopbackNeedInsecure) {
+  const TestDirectory directory;
+  const std::string file = directory / "c.toml";
+  put_file(file, "metrics_listen = '0.0.0.0:1'\ninsecure = true\n");
+  EXPECT_TRUE(read(with({})).value().run->metrics_listen.empty()) << "off unless asked for";
+  EXPECT_NE(read(with({"--metrics-listen", "0.0.0.0:1"})).error().message.find("--insecure"),
+            std::string::npos);
+  EXPECT_TRUE(read(with({"--metrics-listen", "0.0.0.0:1", "--insecure"})));
+  EXPECT_TRUE(read(with({"--config", file.c_str()})));
+  EXPECT_TRUE(read(with({"--metrics-listen", "[::1]:1"})));
+  EXPECT_TRUE(read(with({"--metrics-listen", "0.0.0.0:1"}), {{"TURNSTILE_CONTENT_INSECURE", "true"}}));
+}
+
 TEST(Settings, HelpNamesEveryFlag) {
   const Result<CommandLine> line = read({"--help"});
   ASSERT_TRUE(line && !line->run);
-  for (const char* flag : {"--socket", "--server", "--node", "--root", "--read-root", "--state", "--config",
-                           "--without-server", "--visible-within", "--log-level"})
+  for (const char* flag :
+       {"--socket", "--server", "--node", "--root", "--read-root", "--state", "--config", "--without-server",
+        "--visible-within", "--metrics-listen", "--insecure", "--log-level"})
     EXPECT_NE(line->print.find(flag), std::string::npos) << flag;
 }
 

@@ -10,13 +10,22 @@
 #include "base/log.h"
 
 namespace turnstile::content {
-namespace {
 
-std::unexpected<ContentError> not_now(const Digest& digest, const std::string& why) {
+WriteSession::~WriteSession() {
+  if (!writer_) return;
+  store_.metrics_->write_ended();
+  if (!committed_ && !needless_) store_.metrics_->add(Count::failed_writes);
+}
+
+std::unexpected<ContentError> WriteSession::not_now(const Digest& digest, const std::string& why) {
+  store_.metrics_->add(Count::waits);
   return fail(ErrorClass::unavailable, fmt::format("content {}: {}", digest.text(), why));
 }
 
-}  // namespace
+std::unexpected<ContentError> WriteSession::exists_already(const Digest& digest) {
+  needless_ = true;
+  return fail(ErrorClass::already_exists, fmt::format("content {}: already exists", digest.text()));
+}
 
 Outcome<WriteAnswer> WriteSession::handle(const WriteMessage& message) {
   if (committed_) return fail(ErrorClass::failed_precondition, "the stream has been committed");
@@ -47,7 +56,7 @@ Outcome<void> WriteSession::note_expectations(const WriteMessage& message) {
       writer_ ? writer_->drop() : store_.blobs_.drop_ingest(std::string(message.ref));
   if (!dropped) return dropped;
   if (ticket_ && ticket_for_ == expected_) ticket_->succeeded();  // D7: that it exists is no failure
-  return fail(ErrorClass::already_exists, fmt::format("content {}: already exists", expected->text()));
+  return exists_already(*expected);
 }
 
 Outcome<void> WriteSession::open(const WriteMessage& message) {
@@ -61,6 +70,7 @@ Outcome<void> WriteSession::open(const WriteMessage& message) {
       Writer::open(store_.blobs_, store_.refs_, ref_, total_, expected_ ? expected_->text() : "");
   if (!writer) return std::unexpected(writer.error());
   writer_ = std::move(*writer);
+  store_.metrics_->write_began();
   if (total_ == 0) total_ = writer_->status().total;
   return {};
 }
@@ -121,6 +131,7 @@ Outcome<WriteAnswer> WriteSession::write(const WriteMessage& message) {
   }
   if (const Outcome<void> written = writer_->write(message.offset, message.data); !written)
     return std::unexpected(written.error());
+  store_.metrics_->add(Count::received_bytes, int64_t(message.data.size()));
   const IngestStatus& status = writer_->status();
   if (ticket_) ticket_->progress(status.offset, total_);
   return answer(status.offset, status.started, status.updated, "");
@@ -161,7 +172,7 @@ Outcome<void> WriteSession::settle(const Digest& digest, int64_t size, const Lab
   if (store_.has(digest)) {
     if (ticket_ && ticket_for_ == digest) ticket_->succeeded();
     if (const Outcome<void> dropped = writer_->drop(); !dropped) return dropped;
-    return fail(ErrorClass::already_exists, fmt::format("content {}: already exists", digest.text()));
+    return exists_already(digest);
   }
   bool there = store_.blobs_.find(digest).has_value();
   if (ticket_for_ != digest || !ticket_->still_valid()) {
@@ -181,7 +192,14 @@ Outcome<void> WriteSession::settle(const Digest& digest, int64_t size, const Lab
     ticket_->failed(kept.error().message);
     return kept;
   }
-  return remember(digest, size, labels);
+  if (const Outcome<void> remembered = remember(digest, size, labels); !remembered) return remembered;
+  if (there || !kept) {
+    store_.metrics_->add(Count::adopted_blobs);  // downloaded in vain: nothing was saved
+  } else {
+    store_.metrics_->add(Count::pulled_blobs);
+    store_.metrics_->add(Count::pulled_bytes, size);
+  }
+  return {};
 }
 
 Outcome<WriteAnswer> WriteSession::commit_adopted(const WriteMessage& message) {
@@ -206,6 +224,8 @@ Outcome<WriteAnswer> WriteSession::commit_adopted(const WriteMessage& message) {
         return std::unexpected(taken.error());
     if (const Outcome<void> kept = remember(adopted.digest, adopted.size, message.labels); !kept)
       return std::unexpected(kept.error());
+    store_.metrics_->add(Count::adopted_blobs);
+    store_.metrics_->add(Count::saved_bytes, adopted.size);
   }
   committed_ = true;
   total_ = adopted.size;

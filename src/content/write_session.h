@@ -37,6 +37,9 @@ struct WriteAnswer {
 class WriteSession {
  public:
   explicit WriteSession(ContentStore& store) : store_(store) {}
+  ~WriteSession();
+  WriteSession(const WriteSession&) = delete;
+  WriteSession& operator=(const WriteSession&) = delete;
 
   // An error ends the stream. `unavailable` makes containerd ask again, if it was the first message.
   Outcome<WriteAnswer> handle(const WriteMessage& message);
@@ -64,9 +67,12 @@ class WriteSession {
   Outcome<WriteAnswer> commit_adopted(const WriteMessage& message);
   Outcome<void> settle(const Digest& digest, int64_t size, const Labels& labels);
   Outcome<void> remember(const Digest& digest, int64_t size, const Labels& labels);
+  std::unexpected<ContentError> not_now(const Digest& digest, const std::string& why);
+  std::unexpected<ContentError> exists_already(const Digest& digest);
 
   ContentStore& store_;
   bool opened_ = false, committed_ = false;
+  bool needless_ = false;  // the blob turned out to be this node's already
   std::string ref_;
   int64_t total_ = 0;
   std::optional<Digest> expected_;

@@ -75,6 +75,12 @@ Result<void> clear_way(const std::string& path, const sockaddr_un& address) {
 
 }  // namespace
 
+bool is_loopback(std::string_view address) {
+  if (address.starts_with(kUnixPrefix)) return true;
+  const std::string_view host = address.substr(0, address.rfind(':'));
+  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
+}
+
 Result<Listener> Listener::open(std::string_view address) {
   if (address.starts_with(kUnixPrefix)) return open_unix(std::string(address.substr(kUnixPrefix.size())));
   const size_t colon = address.rfind(':');

@@ -9,6 +9,9 @@
 
 namespace turnstile::http {
 
+// Whether only this machine's programs can reach an address that is written like those of open().
+bool is_loopback(std::string_view address);
+
 // A bound, listening, non-blocking socket. A Unix socket's file goes when its listener goes.
 class Listener {
  public:

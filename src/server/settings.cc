@@ -8,6 +8,7 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "http/listener.h"
 #include "server/version.h"
 
 namespace turnstile {
@@ -150,16 +151,10 @@ Values read_environment(const Environment& environment) {
   return values;
 }
 
-bool is_loopback(const std::string& address) {
-  if (address.starts_with("unix:")) return true;
-  const std::string host = address.substr(0, address.rfind(':'));
-  return host == "localhost" || host == "[::1]" || host.starts_with("127.");
-}
-
 Result<void> complete(Settings& settings, const std::optional<std::string>& port) {
   if (settings.listen.empty()) settings.listen = {"127.0.0.1:" + port.value_or("8086")};
   for (const std::string& address : settings.listen) {
-    if (!settings.insecure && !is_loopback(address))
+    if (!settings.insecure && !http::is_loopback(address))
       return fail(fmt::format(
           "'{}' is reached from other machines and nobody has to log in; listen on 127.0.0.1, put "
           "a proxy that asks who is there before it, or say --insecure",

@@ -5,6 +5,7 @@ removed. Needs root (containerd does) and Debian's containerd, docker-registry, 
 for the shared mount mergerfs and fuse3.
 """
 import atexit
+import collections
 import ctypes
 import hashlib
 import io
@@ -20,6 +21,8 @@ import sys
 import tarfile
 import tempfile
 import time
+import urllib.error
+import urllib.request
 
 from registry_proxy import RegistryProxy
 
@@ -144,7 +147,7 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.content.v1.conte
         self._lives += 1
         self.plugin = Process([binary("turnstile-content"), "--socket", self.plugin_socket, "--node", self.name,
                                "--server", self.cluster.server_url, "--state", os.path.join(self.directory, "content"),
-                               *self.roots, *self.cluster.plugin_flags], os.path.join(self.directory, "plugin.log"))
+                               "--metrics-listen", "127.0.0.1:0", *self.roots, *self.cluster.plugin_flags], os.path.join(self.directory, "plugin.log"))
         wait_until(lambda: read(self.plugin.log).count("listening on ") == self._lives, "the plugin")
 
     def ctr(self, *arguments, check=True, **more):
@@ -175,6 +178,20 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.content.v1.conte
 
     def log(self):
         return read(self.containerd.log)
+
+    def monitor(self, path):
+        """(status, body) of the plugin's own HTTP."""
+        address = re.findall(r"^metrics on (\S+)$", read(self.plugin.log), re.M)[-1]
+        try:
+            with urllib.request.urlopen(f"http://{address}{path}", timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metrics(self):
+        """name without "turnstile_content_" -> value"""
+        found = re.findall(r"^turnstile_content_(\w+) (\S+)$", self.monitor("/metrics")[1], re.M)
+        return collections.Counter({name: int(float(value)) for name, value in found})
 
     def stop(self):
         for process in (self.containerd, self.plugin):

@@ -108,6 +108,34 @@ class EveryBlobOnce(ClusterCase):
             self.assertEqual(warnings_of_collection(node), [], node.name)
         self.assertEqual(self.image_pulls_anew(ref, blobs), {digest: 2 for digest in blobs})
 
+    def test_what_the_nodes_count_is_what_happened(self):
+        ref, blobs = self.image(mebibytes=1)
+        before = [node.metrics() for node in self.cluster.nodes]
+        self.pull_at_once(ref)
+        sizes = sum(blobs.values())
+        counted = self.counted_since(before)
+        for node, count in zip(self.cluster.nodes, counted):
+            self.assertEqual(count["pulled_blobs_total"] + count["adopted_blobs_total"], len(blobs), node.name)
+            self.assertEqual(count["pulled_bytes_total"] + count["saved_bytes_total"], sizes, node.name)
+            self.assertEqual((count["blobs"], count["blob_bytes"], count["ingests"]), (len(blobs), sizes, 0), node.name)
+            self.assertEqual(count["failed_writes_total"], 0, node.name)
+            self.assertEqual(node.metrics()["lock_server_up"], 1, node.name)
+        self.assertEqual(sum(count["pulled_blobs_total"] for count in counted), len(blobs), "each of them once")
+        self.assertEqual(sum(count["received_bytes_total"] for count in counted), sizes)
+        self.assertEqual(sum(count["saved_bytes_total"] for count in counted), 2 * sizes)
+        self.remove_everywhere(ref)
+        self.assertEqual([count["uses_ended_total"] for count in self.counted_since(before)], [len(blobs)] * 3)
+        wait_until(lambda: sum(count["removed_blobs_total"] for count in self.counted_since(before)) == len(blobs),
+                   "each was removed by whoever used it last")
+
+    def counted_since(self, before):
+        counts = []
+        for node, start in zip(self.cluster.nodes, before):
+            now = node.metrics()
+            now.subtract(start)
+            counts.append(now)
+        return counts
+
     def image_pulls_anew(self, ref, blobs):
         self.pull_at_once(ref)
         self.assert_all_have(blobs)
@@ -150,6 +178,7 @@ class WhenSomethingBreaks(ClusterCase):
         go_on.set()
         self.assertEqual(proxy.blob_gets()[layer], 2, "once half, once whole")
         self.assertTrue(any(re.search(f"takes over.*{layer}", read(node.plugin.log)) for node in others))
+        self.assertGreaterEqual(sum(node.metrics()["takeovers_total"] for node in others), 1)
         pulls[first.name].communicate(timeout=120)  # it dies with its plugin
         first.start_plugin()
         wait_until(lambda: first.pull(ref, check=False).returncode == 0, "it can pull again")
@@ -185,12 +214,17 @@ class WhenSomethingBreaks(ClusterCase):
         self.cluster.turnstiled.kill()
         go_on.set()
         del proxy.pause_at[path]
+        a = self.cluster.nodes[0]
+        wait_until(lambda: a.monitor("/readyz")[0] == 503, "it says that the lock server is away")
+        self.assertIn("lock server does not answer", a.monitor("/readyz")[1])
+        self.assertEqual((a.monitor("/healthz")[0], a.metrics()["lock_server_up"]), (200, 0))
         # The download ends without the server; the others come again and again until it is back.
         wait_until(lambda: self.cluster.files_of(layer), "the blob is published")
         self.cluster.start_server()
         self.finish(pulls)
         self.assert_all_have(blobs)
         self.assertEqual(proxy.blob_gets()[layer], 1)
+        wait_until(lambda: a.monitor("/readyz") == (200, "ok\n"), "it is ready again")
         self.remove_everywhere(ref)
         wait_until(lambda: not any(self.cluster.files_of(digest) for digest in blobs), "the files are gone")
 

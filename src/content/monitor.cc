@@ -1,0 +1,77 @@
+// See monitor.h.
+#include "content/monitor.h"
+
+#include <fmt/format.h>
+
+namespace turnstile::content {
+namespace {
+
+constexpr std::string_view kPlain = "text/plain; charset=utf-8";
+constexpr size_t kMaxConnections = 64;  // whoever watches needs one
+
+// Threads: its loop's.
+class MonitorHandler final : public http::Handler {
+ public:
+  MonitorHandler(const ContentStore& store, Metrics& metrics) : store_(store), metrics_(metrics) {}
+
+  http::Outcome handle(const http::Request& request, http::Responder& responder) override {
+    std::string body;
+    http::Response response;
+    response.content_type = kPlain;
+    if (request.method != http::Method::get && request.method != http::Method::head) {
+      response.status = 405;
+      response.extra_headers = "Allow: GET, HEAD\r\n";
+      body = "Only GET is answered here.\n";
+    } else if (request.path == "/metrics") {
+      response.content_type = "text/plain; version=0.0.4";
+      body = text();
+    } else if (request.path == "/healthz") {
+      body = "ok\n";
+    } else if (request.path == "/readyz") {
+      const std::optional<std::string> trouble = metrics_.why_not_ready();
+      if (trouble) response.status = 503;
+      body = trouble.value_or("ok") + "\n";
+    } else {
+      response.status = 404;
+      body = "There are /healthz, /readyz and /metrics.\n";
+    }
+    response.body = body;
+    responder.respond(response);
+    return http::Outcome::answered;
+  }
+  void on_closed(http::ConnectionId) override {}
+  void on_timer(http::ConnectionId) override {}
+  void on_written() override {}
+  std::string error_body(unsigned, std::string_view message) override {
+    return fmt::format(R"({{"message":"{}"}})", message);
+  }
+
+ private:
+  std::string text() {
+    const NodeState::Totals totals = store_.totals();
+    metrics_.set_gauge("turnstile_content_blobs", "Blobs that this node uses", double(totals.blobs));
+    metrics_.set_gauge("turnstile_content_blob_bytes", "Their sizes", double(totals.bytes));
+    return metrics_.text();
+  }
+
+  const ContentStore& store_;
+  Metrics& metrics_;
+};
+
+}  // namespace
+
+Result<std::unique_ptr<Monitor>> Monitor::start(const std::string& listen, const ContentStore& store,
+                                                Metrics& metrics) {
+  http::ServerSettings settings;
+  settings.listen = {listen};
+  settings.limits.max_connections = kMaxConnections;
+  settings.handler = [&store, &metrics](http::Loop&) {
+    return std::make_unique<MonitorHandler>(store, metrics);
+  };
+  std::unique_ptr<Monitor> monitor(new Monitor(std::move(settings)));
+  if (Result<void> started = monitor->server_.start(); !started)
+    return turnstile::fail("--metrics-listen: " + started.error().message);
+  return monitor;
+}
+
+}  // namespace turnstile::content
