@@ -112,11 +112,14 @@ Outcome<void> Directory::for_each(const std::function<void(const std::string& na
   if (fd < 0) return fail_errno("list", path_, errno);
   const std::unique_ptr<DIR, int (*)(DIR*)> entries(::fdopendir(fd), ::closedir);
   if (!entries) return fail_errno("list", path_, errno);
-  while (const dirent* entry = ::readdir(entries.get())) {
+  for (;;) {
+    errno = 0;  // the end and an error look alike otherwise, and who is not seen is not spared
+    const dirent* entry = ::readdir(entries.get());
+    if (entry == nullptr && errno != 0) return fail_errno("list", path_, errno);
+    if (entry == nullptr) return {};
     const std::string name = entry->d_name;
     if (name != "." && name != "..") visit(name);
   }
-  return {};
 }
 
 Outcome<void> Directory::move_no_replace(const std::string& name, const Directory& to,
