@@ -13,15 +13,16 @@ bool Endings::try_end(Ending& ending) {
   if (!released)
     log_warning("a hold was lost before it ended",
                 {{"digest", ending.hold.resource()}, {"error", released.error().message}});
-  // A removal that failed is tried again. A pull that succeeded must have left a reference.
-  const bool settled = ending.claim.settling() ? ending.result.success
-                                               : !ending.result.success || (released && ending.referenced);
-  ending.claim.set_settled(settled);
+  // A removal that failed is tried again. A pull that succeeded must have left a reference, one that failed
+  // none.
+  const bool success = ending.result.success;
+  const bool counted = ending.counted || (success && released);
+  ending.claim.set_settled(ending.claim.settling() ? success : counted == success);
   return true;
 }
 
-void Endings::end(Hold hold, const WorkResult& result, Unsettled::Claim claim, bool referenced) {
-  Ending ending{std::move(hold), result, std::move(claim), referenced};
+void Endings::end(Hold hold, const WorkResult& result, Unsettled::Claim claim, bool counted) {
+  Ending ending{std::move(hold), result, std::move(claim), counted};
   if (try_end(ending)) return;
   // Should this process end before the server is back, the next one settles it.
   ending.claim.set_settled(false);
@@ -63,7 +64,7 @@ bool HoldTicket::still_valid() {
 
 void HoldTicket::end(const WorkResult& result) {
   if (!hold_) return;
-  endings_->end(std::move(hold_), result, std::move(terms_.claim), terms_.referenced);
+  endings_->end(std::move(hold_), result, std::move(terms_.claim), terms_.counted);
   terms_.turn.reset();
 }
 

@@ -24,8 +24,9 @@ inline bool is_away(const ClientError& error) {
 // Threads: any. Time: end() takes as long as the client is patient; retry() is for a background thread.
 class Endings {
  public:
-  // `referenced`: whether a success has made this node a user of the blob in the server's books.
-  void end(Hold hold, const WorkResult& result, Unsettled::Claim claim, bool referenced = true)
+  // `counted`: whether this node was counted as a user of the blob before the work began, and not by its
+  // success.
+  void end(Hold hold, const WorkResult& result, Unsettled::Claim claim, bool counted = false)
       TS_EXCLUDES(mutex_);
   // False: the server is still away.
   bool retry() TS_EXCLUDES(mutex_);
@@ -36,7 +37,7 @@ class Endings {
     Hold hold;
     WorkResult result;
     Unsettled::Claim claim;
-    bool referenced;
+    bool counted;
   };
   // False: to be tried again.
   static bool try_end(Ending& ending);
@@ -52,7 +53,7 @@ class HoldTicket final : public Ticket {
   struct Terms {
     Unsettled::Claim claim;
     std::optional<KeyLocks::Held> turn{};
-    bool referenced = true;  // see Endings::end()
+    bool counted = false;  // see Endings::end()
   };
   HoldTicket(std::shared_ptr<Endings> endings, Hold hold, Terms terms)
       : endings_(std::move(endings)), hold_(std::move(hold)), terms_(std::move(terms)) {}

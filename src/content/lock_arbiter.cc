@@ -3,6 +3,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "base/log.h"
 #include "turnstile/operations.h"
 
@@ -15,20 +17,9 @@ using Claim = Unsettled::Claim;
 constexpr auto kAwayFor = 1s;
 constexpr auto kTick = 250ms;
 constexpr auto kLookEvery = 2s;
-constexpr auto kOwnPatience = 300ms;   // containerd's whole node waits meanwhile
 constexpr auto kLateForgotten = 1min;  // a blob that nobody has asked about for so long is not late any more
 // Not `pull`: that would be skipped. An operation without rules is a plain mutex.
 constexpr const char* kPullAgain = "pull-again";
-
-LockRequest request_for(const char* operation, const Digest& digest) {
-  LockRequest request;
-  request.operation = operation;
-  request.resource = digest.text();
-  request.scope = "resource";
-  request.lease = 10s;
-  request.monitor = true;
-  return request;
-}
 
 std::string waiting_text(const std::optional<WaitingStatus>& waiting) {
   if (!waiting || waiting->holder.empty()) return "another node is at it";
@@ -38,6 +29,16 @@ std::string waiting_text(const std::optional<WaitingStatus>& waiting) {
 }
 
 }  // namespace
+
+LockRequest LockArbiter::request_for(const char* operation, const Digest& digest) {
+  LockRequest request;
+  request.operation = operation;
+  request.resource = digest.text();
+  request.scope = "resource";
+  request.lease = 10s;
+  request.monitor = true;
+  return request;
+}
 
 ClientSettings LockArbiter::client_settings(const Settings& settings) {
   ClientSettings client;
@@ -80,6 +81,9 @@ Decision LockArbiter::begin(const Digest& digest, Decision::Kind wanted) {
   LockRequest request = request_for(operations::kPull, digest);
   request.stay_when_busy = wanted == Decision::Kind::write;
   request.request_id = turn.request_id;
+  // A use that the others cannot see counted could be removed under us: then rather none.
+  if (!away() && server_is_ != ServerIs::right)
+    if (std::optional<std::string> wrong = check_server()) return {Decision::Kind::error, nullptr, *wrong};
   if (away())
     return refused(wanted, {ErrorCode::unavailable, "no lock server answers"}, std::move(terms.claim));
   Expected<LockResult> result = client_.try_lock(request);
@@ -93,6 +97,7 @@ Decision LockArbiter::decide(const Digest& digest, Decision::Kind wanted, LockRe
   if (result.queued) return stay(digest, result, std::move(terms.claim));
   if (result.acquired) return go(digest, wanted, std::move(result.hold), std::move(terms));
   if (wanted == Decision::Kind::write && is_overdue(digest)) return pull_again(digest, std::move(terms));
+  if (options_.references) return join(digest, std::move(terms));
   return {Decision::Kind::adopt, std::make_unique<ClaimTicket>(std::move(terms.claim), true), {}};
 }
 
@@ -101,6 +106,16 @@ Decision LockArbiter::go(const Digest& digest, Decision::Kind wanted, Hold hold,
     options_.metrics->add(Count::takeovers);
     log_info("takes over",
              {{"digest", digest.text()}, {"attempt", hold.attempt()}, {"error", hold.previous_error()}});
+  }
+  if (options_.references) {
+    // Before the work, not after it: then a blob that this node has never is without its reference. Work that
+    // fails leaves one too many, and that is settled.
+    terms.counted = true;
+    if (const Expected<void> counted = options_.references->add(digest); !counted) {
+      endings_->end(std::move(hold), WorkResult::failed(counted.error().message), std::move(terms.claim),
+                    true);
+      return {Decision::Kind::error, nullptr, counted.error().message};
+    }
   }
   return {wanted, std::make_unique<HoldTicket>(endings_, std::move(hold), std::move(terms)), {}};
 }
@@ -131,9 +146,9 @@ Decision LockArbiter::stay(const Digest& digest, const LockResult& queued, Claim
 }
 
 Decision LockArbiter::pull_again(const Digest& digest, HoldTicket::Terms terms) {
-  // The skip has counted this node as a user; whether it is one will be seen.
+  // The skip has counted this node as a user, which it is only if the work succeeds.
   terms.claim.set_settled(false);
-  terms.referenced = false;
+  terms.counted = true;
   Expected<LockResult> result = client_.try_lock(request_for(kPullAgain, digest));
   if (!result) return refused(Decision::Kind::write, result.error(), std::move(terms.claim));
   log_warning("a blob that others have is not in sight here; pulled again", {{"digest", digest.text()}});
@@ -166,6 +181,7 @@ Removal LockArbiter::forget(const Digest& digest) {
 
 // A claim that is not said to be settled makes the background come here again.
 Removal LockArbiter::drop(const Digest& digest, Claim claim) {
+  if (options_.references) return drop_counted(digest, std::move(claim));
   if (away() || !counts_references(digest, claim)) return {};
   LockRequest request = request_for(operations::kDelete, digest);
   request.dereference = true;
@@ -204,7 +220,20 @@ Removal LockArbiter::remove_under(const Digest& digest, Hold hold, Claim claim) 
 
 // ---- In the background.
 
-void LockArbiter::resume(const std::vector<Digest>& used) { unsettled_->mark_all(used); }
+void LockArbiter::resume(const std::vector<Digest>& used) {
+  if (!options_.references) return unsettled_->mark_all(used);
+  // What was counted and is not used: a life that ended between the two. The other way round, too.
+  const Expected<std::vector<Digest>> counted = options_.references->own();
+  if (!counted) {
+    log_warning("this node's references cannot be read", {{"error", counted.error().message}});
+    return unsettled_->mark_all(used);
+  }
+  std::vector<Digest> sorted = used, different;
+  std::sort(sorted.begin(), sorted.end());
+  std::set_symmetric_difference(sorted.begin(), sorted.end(), counted->begin(), counted->end(),
+                                std::back_inserter(different));
+  unsettled_->mark_all(different);
+}
 
 void LockArbiter::run(const std::stop_token& stop) {
   while (!stop.stop_requested()) {
@@ -223,6 +252,7 @@ void LockArbiter::run(const std::stop_token& stop) {
 
 void LockArbiter::settle(const Digest& digest, Claim claim) {
   if (options_.uses(digest)) {
+    if (options_.references) return claim.set_settled(count_use(digest));
     const Expected<References> added = client_.add_reference(digest.text());
     if (!added) note(added.error());
     claim.set_settled(added || added.error().reason == "references_off");
@@ -243,14 +273,26 @@ void LockArbiter::look_for_server() {
   const Clock::time_point now = Clock::now();
   if (away() || now - looked_ < kLookEvery) return;
   looked_ = now;
+  (void)check_server();
+}
+
+std::optional<std::string> LockArbiter::check_server() {
   const Expected<std::string> version = client_.version();
-  if (version || !is_away(version.error())) return options_.metrics->set_lock_server_answers();
-  note(version.error());
+  if (!version && is_away(version.error())) {
+    note(version.error());
+    return std::nullopt;
+  }
+  const ReferencesBy expected = options_.references ? ReferencesBy::client : ReferencesBy::server;
+  std::optional<std::string> wrong = version ? wrong_references(*version, expected) : std::nullopt;
+  const ServerIs before = server_is_.exchange(wrong ? ServerIs::wrong : ServerIs::right);
+  if (wrong && before != ServerIs::wrong) log_error("not the server for this plugin", {{"error", *wrong}});
+  options_.metrics->set_lock_server(true, wrong);
+  return wrong;
 }
 
 void LockArbiter::note(const ClientError& error) {
   if (!is_away(error)) return;
-  options_.metrics->set_lock_server_away(error.message);
+  options_.metrics->set_lock_server(false, "The lock server does not answer: " + error.message);
   const Clock::time_point now = Clock::now();
   const Clock::time_point before{
       Clock::duration(away_until_.exchange((now + kAwayFor).time_since_epoch().count()))};

@@ -16,6 +16,7 @@
 #include "content/arbiter.h"
 #include "content/hold_ticket.h"
 #include "content/metrics.h"
+#include "content/node_references.h"
 #include "content/settings.h"
 #include "content/unsettled.h"
 #include "content/waiting_places.h"
@@ -34,6 +35,7 @@ class LockArbiter final : public Arbiter {
     std::chrono::milliseconds visible_within{10'000};  // that another node's blob can be seen here
     WaitingPlaces::Times places{};
     std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
+    std::shared_ptr<NodeReferences> references{};  // none: the server keeps them
     // Whether this node's database has the blob. Any thread.
     std::function<bool(const Digest&)> uses;
     // Takes a blob out of every root; for removals that were put off. Any thread.
@@ -41,6 +43,10 @@ class LockArbiter final : public Arbiter {
   };
   // For a client that is asked inside a transaction of containerd's.
   static ClientSettings client_settings(const Settings& settings);
+
+  // What is wrong, and what to do, when the server of which `version` tells leaves the references to others
+  // than this plugin was told.
+  static std::optional<std::string> wrong_references(const std::string& version, ReferencesBy expected);
 
   LockArbiter(LockClient client, std::shared_ptr<Unsettled> unsettled, Options options);
   ~LockArbiter() override;
@@ -56,24 +62,33 @@ class LockArbiter final : public Arbiter {
     Clock::time_point since, asked;
   };
 
+  static constexpr std::chrono::milliseconds kOwnPatience{300};  // containerd's whole node waits meanwhile
+  static LockRequest request_for(const char* operation, const Digest& digest);
+
   Decision begin(const Digest& digest, Decision::Kind wanted) TS_EXCLUDES(late_mutex_);
   Decision decide(const Digest& digest, Decision::Kind wanted, LockResult result, HoldTicket::Terms terms);
   Decision go(const Digest& digest, Decision::Kind wanted, Hold hold, HoldTicket::Terms terms);
   Decision refused(Decision::Kind wanted, const ClientError& error, Unsettled::Claim claim);
   Decision stay(const Digest& digest, const LockResult& queued, Unsettled::Claim claim);
+  // What is there is used from now on: counted by this node itself, while nobody can be removing it.
+  Decision join(const Digest& digest, HoldTicket::Terms terms);
   Decision pull_again(const Digest& digest, HoldTicket::Terms terms);
   static Decision wait(std::string why);
   // Whether the blob was said to be done for so long that it will hardly come into sight.
   bool is_overdue(const Digest& digest) TS_EXCLUDES(late_mutex_);
 
   Removal drop(const Digest& digest, Unsettled::Claim claim);
+  Removal drop_counted(const Digest& digest, Unsettled::Claim claim);
   Removal remove_under(const Digest& digest, Hold hold, Unsettled::Claim claim);
   bool counts_references(const Digest& digest, Unsettled::Claim& claim);
 
   void run(const std::stop_token& stop) TS_EXCLUDES(wake_mutex_);
   void settle(const Digest& digest, Unsettled::Claim claim);
+  bool count_use(const Digest& digest);
   // Asks the server whether it is there, when it has not been asked for some time.
   void look_for_server();
+  // Says what is wrong with a server that answers.
+  std::optional<std::string> check_server();
   // Both remember whether the server is there.
   void note(const ClientError& error);
   bool away() const { return Clock::now().time_since_epoch().count() < away_until_.load(); }
@@ -85,6 +100,8 @@ class LockArbiter final : public Arbiter {
   KeyLocks turns_;  // one hold for each blob among this node's own streams
   WaitingPlaces places_;
   std::atomic<Clock::rep> away_until_{0};
+  enum class ServerIs : uint8_t { unknown, right, wrong };
+  std::atomic<ServerIs> server_is_{ServerIs::unknown};
 
   Mutex late_mutex_;
   std::map<Digest, Late> late_ TS_GUARDED_BY(late_mutex_);

@@ -1,96 +1,11 @@
 // Two nodes and the server's real rules, without a network: who writes, who adopts, who removes.
 #include "content/lock_arbiter.h"
 
-#include <atomic>
-#include <set>
-
-#include "content/test_directory.h"
+#include "content/test_node.h"
 #include "content/write_session.h"
-#include "turnstile/fake_server.h"
 
 namespace turnstile::content {
 namespace {
-
-using namespace std::chrono_literals;
-using Kind = Decision::Kind;
-
-const Digest kBlob = digest_of("a blob");
-const std::string& blob_name() { return kBlob.text(); }
-
-// A node as its arbiter sees it: a set of blobs, and files that it was told to remove.
-class Node {
- public:
-  Node(FakeServer& server, const std::string& name, LockArbiter::Options options = {})
-      : watcher_(server.client(name + "-watcher", quick())) {
-    options.uses = [this](const Digest& digest) {
-      const Locked lock(mutex_);
-      return used_.contains(digest);
-    };
-    options.remove = [this](const Digest&) -> Outcome<void> {
-      ++removed;
-      return {};
-    };
-    options.metrics = metrics;
-    Outcome<std::shared_ptr<Unsettled>> unsettled = Unsettled::open(state_.path());
-    EXPECT_TRUE(unsettled) << unsettled.error().message;
-    unsettled_ = *unsettled;
-    arbiter_ = std::make_unique<LockArbiter>(server.client(name, quick()), unsettled_, std::move(options));
-  }
-
-  LockArbiter* operator->() { return arbiter_.get(); }
-  Unsettled& unsettled() { return *unsettled_; }
-
-  // What a WriteSession does with a ticket when all goes well.
-  void finish(Decision decision) {
-    ASSERT_TRUE(decision.ticket) << decision.why;
-    EXPECT_TRUE(decision.ticket->still_valid());
-    set_uses(true);
-    decision.ticket->succeeded();
-  }
-  Removal give_up() {
-    set_uses(false);
-    return arbiter_->forget(kBlob);
-  }
-  void set_uses(bool uses) {
-    const Locked lock(mutex_);
-    if (uses) used_.insert(kBlob);
-    if (!uses) used_.erase(kBlob);
-  }
-  std::vector<std::string> users() { return watcher_.references(blob_name())->nodes; }
-  LaneStatus lane(const char* operation = "pull") { return *watcher_.status(operation, blob_name()); }
-
-  // As containerd does: again until the answer is another than "not now".
-  Decision ask_until_told(bool visible = false) {
-    for (;;) {
-      Decision decision = visible ? arbiter_->begin_adoption(kBlob) : arbiter_->begin_write(kBlob, 6);
-      if (decision.kind != Kind::wait) return decision;
-      std::this_thread::sleep_for(2ms);
-    }
-  }
-
-  std::atomic<int> removed{0};
-  const std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
-
- private:
-  static ClientSettings quick() {
-    ClientSettings settings;
-    settings.max_retries = 1;
-    settings.retry_interval = 1ms;
-    return settings;
-  }
-
-  Mutex mutex_;
-  std::set<Digest> used_ TS_GUARDED_BY(mutex_);
-  TestDirectory state_;
-  LockClient watcher_;
-  std::shared_ptr<Unsettled> unsettled_;
-  std::unique_ptr<LockArbiter> arbiter_;
-};
-
-template <class Condition>
-void wait_until(Condition condition) {
-  while (!condition()) std::this_thread::sleep_for(2ms);
-}
 
 using Names = std::vector<std::string>;
 
@@ -315,6 +230,21 @@ TEST(LockArbiter, WhatStaysOutOfSightIsPulledAgainByOneNodeAtATime) {
   b.finish(std::move(again));
   wait_until([&] { return b.unsettled().count() == 0; });
   EXPECT_EQ(a.users()[1], "b");
+}
+
+TEST(LockArbiter, APullAgainThatFailsLeavesNoReference) {
+  FakeServer server;
+  Node a(server, "a");
+  Node b(server, "b", {.visible_within = 0ms, .uses = {}, .remove = {}});
+  a.finish(a->begin_write(kBlob, 6));
+  ASSERT_EQ(b.ask_until_told().kind, Kind::adopt) << "which is not in sight, and given up";
+  wait_until([&] { return b.unsettled().count() == 0; });
+  EXPECT_EQ(a.users(), Names{"a"});
+  const Decision again = b.ask_until_told();
+  ASSERT_EQ(again.kind, Kind::write);
+  EXPECT_EQ(a.users(), (Names{"a", "b"})) << "the skip itself counts";
+  again.ticket->failed("no space");
+  wait_until([&] { return a.users() == Names{"a"}; });
 }
 
 TEST(LockArbiter, WithoutTheServersReferencesNothingIsRemoved) {

@@ -12,6 +12,7 @@
 #include "content/monitor.h"
 #include "content/server.h"
 #include "content/settings.h"
+#include "content/shared_references.h"
 
 namespace turnstile::content {
 namespace {
@@ -29,6 +30,12 @@ int fail_with(const std::string& message) {
   return kExitUsage;
 }
 
+// A directory that was named must be there: a mount that is missing must not look like nobody's references.
+Outcome<std::unique_ptr<SharedReferences>> open_references(const Settings& settings) {
+  if (settings.references_dir.empty()) return SharedReferences::open(settings.root + "/references", true);
+  return SharedReferences::open(settings.references_dir, false);
+}
+
 // The one place that chooses who decides. `state` must live as long as the arbiter.
 Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const NodeState& state,
                                               std::shared_ptr<Metrics> metrics) {
@@ -42,8 +49,16 @@ Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const No
   if (!unsettled) return turnstile::fail(unsettled.error().message);
   Outcome<BlobStore> opened = BlobStore::open({settings.root, settings.read_roots, settings.node, false});
   if (!opened) return turnstile::fail(opened.error().message);
-  auto blobs = std::make_shared<const BlobStore>(std::move(*opened));  // a function is copied
+  auto blobs = std::make_shared<const BlobStore>(std::move(*opened));    // a function is copied
+  if (const Expected<std::string> version = client->version(); version)  // else: seen when it is there
+    if (const auto wrong = LockArbiter::wrong_references(*version, settings.references); wrong)
+      return turnstile::fail(*wrong);
   LockArbiter::Options options;
+  if (settings.references == ReferencesBy::client) {
+    Outcome<std::unique_ptr<SharedReferences>> shared = open_references(settings);
+    if (!shared) return turnstile::fail("--references-dir: " + shared.error().message);
+    options.references = std::make_shared<NodeReferences>(std::move(*shared), settings.node);
+  }
   options.without_server = settings.without_server;
   options.visible_within = settings.visible_within;
   options.metrics = std::move(metrics);

@@ -1,7 +1,6 @@
 // See metrics.h.
 #include "content/metrics.h"
 
-#include <fmt/format.h>
 #include <prometheus/text_serializer.h>
 
 namespace turnstile::content {
@@ -38,16 +37,10 @@ Metrics::Metrics() : registry_(std::make_shared<prometheus::Registry>()) {
                  .Add({});
 }
 
-void Metrics::set_lock_server_answers() {
-  set_gauge("turnstile_content_lock_server_up", "Whether the lock server answers", 1);
+void Metrics::set_lock_server(bool answers, std::optional<std::string> why_not_ready) {
+  set_gauge("turnstile_content_lock_server_up", "Whether the lock server answers", answers ? 1 : 0);
   const Locked lock(mutex_);
-  not_ready_.reset();
-}
-
-void Metrics::set_lock_server_away(const std::string& why) {
-  set_gauge("turnstile_content_lock_server_up", "Whether the lock server answers", 0);
-  const Locked lock(mutex_);
-  not_ready_ = fmt::format("The lock server does not answer: {}", why);
+  not_ready_ = std::move(why_not_ready);
 }
 
 std::optional<std::string> Metrics::why_not_ready() const {

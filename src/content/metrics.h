@@ -46,8 +46,7 @@ class Metrics {
   void write_ended() { writes_->Decrement(); }
 
   // As the last call to it has shown. Without any the node is alone, and there is no such gauge.
-  void set_lock_server_answers() TS_EXCLUDES(mutex_);
-  void set_lock_server_away(const std::string& why) TS_EXCLUDES(mutex_);
+  void set_lock_server(bool answers, std::optional<std::string> why_not_ready) TS_EXCLUDES(mutex_);
   // A sentence, or nothing while nothing is wrong.
   std::optional<std::string> why_not_ready() const TS_EXCLUDES(mutex_);
 

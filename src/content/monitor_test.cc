@@ -139,13 +139,13 @@ TEST_F(MonitorTest, WaitingAndRemovingAreCounted) {
 TEST_F(MonitorTest, ItLivesAlsoWhenItIsNotReady) {
   EXPECT_NE(get("/readyz").find("200 OK"), std::string::npos) << "alone: nobody is missed";
   EXPECT_EQ(series("lock_server_up"), "");
-  metrics_->set_lock_server_away("nobody listens at x:1");
+  metrics_->set_lock_server(false, "Nobody listens at x:1.");
   const std::string not_ready = get("/readyz");
   EXPECT_NE(not_ready.find(" 503 "), std::string::npos) << not_ready;
-  EXPECT_NE(not_ready.find("The lock server does not answer: nobody listens at x:1"), std::string::npos);
+  EXPECT_NE(not_ready.find("Nobody listens at x:1."), std::string::npos);
   EXPECT_EQ(series("lock_server_up"), "0");
   EXPECT_NE(get("/healthz").find("200 OK"), std::string::npos);
-  metrics_->set_lock_server_answers();
+  metrics_->set_lock_server(true, {});
   EXPECT_NE(get("/readyz").find("200 OK"), std::string::npos);
   EXPECT_EQ(series("lock_server_up"), "1");
 }

@@ -30,6 +30,8 @@ constexpr Row kRows[] = {
     {"without-server", "wait|pull",
      "while no server can be reached: make containerd wait, or pull alone (wait)"},
     {"visible-within", "SECONDS", "how long a mount may take to show what another node has written (10)"},
+    {"references", "server|client", "who counts a blob's users, as the server was told, too (server)"},
+    {"references-dir", "DIR", "for client: where, shared by all nodes (references below --root)"},
     {"metrics-listen", "HOST:PORT", "serve /metrics, /healthz and /readyz there; port 0: any (nowhere)"},
     {"insecure", "", "let --metrics-listen be reached from other machines"},
     {"log-level", "LEVEL", "debug, info, warning, error or off (info)"},
@@ -117,6 +119,27 @@ Result<void> read_seconds(const Values& values, const std::string& name, std::ch
   return {};
 }
 
+Result<void> read_references(const Values& values, Settings& settings) {
+  if (Result<void> chosen = choose<ReferencesBy>(
+          values, "references", {{"server", ReferencesBy::server}, {"client", ReferencesBy::client}},
+          settings.references);
+      !chosen)
+    return chosen;
+  if (!values.at("references-dir").empty()) settings.references_dir = values.at("references-dir").back();
+  if (settings.references == ReferencesBy::server) {
+    if (settings.references_dir.empty()) return {};
+    return fail("--references-dir is only for --references client");
+  }
+  if (settings.servers.empty())
+    return fail("--references client needs --server: only under its locks are references safe");
+  if (settings.references_dir.empty() && !settings.read_roots.empty())
+    return fail(
+        "--references client needs --references-dir where each node has a root of its own: a directory that "
+        "all "
+        "nodes share, for instance one below --read-root");
+  return {};
+}
+
 Result<void> read_metrics_listen(const Values& values, std::string& out) {
   bool insecure = false;
   if (Result<void> chosen = choose<bool>(
@@ -153,6 +176,7 @@ Result<Settings> settings_from(const Values& values) {
     return std::unexpected(chosen.error());
   if (Result<void> read = read_seconds(values, "visible-within", settings.visible_within); !read)
     return std::unexpected(read.error());
+  if (Result<void> read = read_references(values, settings); !read) return std::unexpected(read.error());
   if (Result<void> read = read_metrics_listen(values, settings.metrics_listen); !read)
     return std::unexpected(read.error());
   const std::map<std::string, LogLevel> levels = {{"debug", LogLevel::debug},

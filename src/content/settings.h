@@ -18,13 +18,18 @@ enum class WithoutServer : uint8_t {
   pull,  // it pulls for itself, as if it were alone
 };
 
+// Who counts the nodes that use a blob (S17, S18): what the server was told, too.
+enum class ReferencesBy : uint8_t { server, client };
+
 struct Settings {
   std::string socket, node, root, state;
   std::vector<std::string> servers;  // empty: this node is alone
   std::vector<std::string> read_roots;
   WithoutServer without_server = WithoutServer::wait;
   std::chrono::seconds visible_within{10};  // that another node's blob is to be seen in a root
-  std::string metrics_listen;               // empty: nowhere
+  ReferencesBy references = ReferencesBy::server;
+  std::string references_dir;  // shared by all nodes; empty: below root
+  std::string metrics_listen;  // empty: nowhere
   LogLevel log_level = LogLevel::info;
 };
 

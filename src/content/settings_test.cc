@@ -85,12 +85,26 @@ TEST(Settings, MetricsOffTheLoopbackNeedInsecure) {
   EXPECT_TRUE(read(with({"--metrics-listen", "0.0.0.0:1"}), {{"TURNSTILE_CONTENT_INSECURE", "true"}}));
 }
 
+TEST(Settings, ReferencesOfTheClientsNeedAServerAndAPlaceThatAllShare) {
+  EXPECT_EQ(read(with({})).value().run->references, ReferencesBy::server);
+  const std::vector<const char*> counted = with({"--server", "http://a", "--references", "client"});
+  const auto and_more = [&](std::vector<const char*> more) {
+    more.insert(more.begin(), counted.begin(), counted.end());
+    return read(more);
+  };
+  EXPECT_EQ(and_more({}).value().run->references, ReferencesBy::client);
+  EXPECT_NE(and_more({"--read-root", "/x"}).error().message.find("--references-dir"), std::string::npos);
+  EXPECT_EQ(and_more({"--read-root", "/x", "--references-dir", "/x/r"}).value().run->references_dir, "/x/r");
+  EXPECT_NE(read(with({"--references", "client"})).error().message.find("--server"), std::string::npos);
+  EXPECT_FALSE(read(with({"--references-dir", "/r"}))) << "without --references client it would do nothing";
+}
+
 TEST(Settings, HelpNamesEveryFlag) {
   const Result<CommandLine> line = read({"--help"});
   ASSERT_TRUE(line && !line->run);
-  for (const char* flag :
-       {"--socket", "--server", "--node", "--root", "--read-root", "--state", "--config", "--without-server",
-        "--visible-within", "--metrics-listen", "--insecure", "--log-level"})
+  for (const char* flag : {"--socket", "--server", "--node", "--root", "--read-root", "--state", "--config",
+                           "--without-server", "--visible-within", "--references", "--references-dir",
+                           "--metrics-listen", "--insecure", "--log-level"})
     EXPECT_NE(line->print.find(flag), std::string::npos) << flag;
 }
 

@@ -202,11 +202,11 @@ disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.content.v1.conte
 class Cluster:
     """nodes; shared "plain": one directory is everybody's root; "mergerfs": a root each, and one mount of all."""
 
-    def __init__(self, nodes=3, shared="plain", plugin_flags=(), directory=None):
+    def __init__(self, nodes=3, shared="plain", plugin_flags=(), directory=None, server_flags=()):
         # A short path: those of sockets must not be longer than 107 bytes.
         self.directory = directory or tempfile.mkdtemp(prefix="ts-", dir="/tmp")
         _clusters.append(self)
-        self.plugin_flags = list(plugin_flags)
+        self.plugin_flags, self._server_flags = list(plugin_flags), server_flags
         self._processes, self.nodes, self.mount, self.proxy = [], [], None, None
         self._start_server()
         self._start_registry()
@@ -234,11 +234,11 @@ class Cluster:
         self.server_url = f"http://127.0.0.1:{port}"
         self._server_command = [binary("turnstiled"), "--store", "file:" + self._path("journal"),
                                 "--listen", f"127.0.0.1:{port}"]
-        self.start_server()
+        self.start_server(*self._server_flags)
 
-    def start_server(self):
+    def start_server(self, *more):
         """Also again, after it was killed."""
-        self.turnstiled = self._run(self._server_command, "turnstiled")
+        self.turnstiled = self._run(self._server_command + list(more), "turnstiled")
         wait_until(lambda: self._answers(self.server_url), "turnstiled")
 
     @staticmethod
@@ -261,6 +261,7 @@ class Cluster:
         names = [f"node-{chr(ord('a') + i)}" for i in range(nodes)]
         if shared == "plain":
             self.blob_directories = [self._path("shared/blobs")]
+            self.references = self._path("shared/references")
             return [(name, ["--root", self._path("shared")]) for name in names]
         own = [self._path(f"disk-{name}") for name in names]
         for path in own + [self._path("all")]:
@@ -269,6 +270,10 @@ class Cluster:
         subprocess.run(["mergerfs", "-o", "cache.files=off,dropcacheonclose=true,category.create=mfs", ":".join(own),
                         self.mount], check=True, capture_output=True)
         self.blob_directories = [os.path.join(path, "blobs") for path in own]
+        self.references = os.path.join(self.mount, "references")
+        if "client" in self.plugin_flags:  # --references
+            os.mkdir(self.references)
+            self.plugin_flags += ["--references-dir", self.references]
         return [(name, ["--root", path, "--read-root", self.mount]) for name, path in zip(names, own)]
 
     def make_image(self, name="test/img", layers=3, mebibytes=8, seed=1):
@@ -320,6 +325,13 @@ class Cluster:
         """Where it lies on the disks."""
         paths = [os.path.join(directory, digest.replace(":", "/")) for directory in self.blob_directories]
         return [path for path in paths if os.path.exists(path)]
+
+    def users_of(self, digest):
+        """With --references client: the nodes that use it, as the files tell."""
+        algorithm, digits = digest.split(":")
+        shard = os.path.join(self.references, algorithm, digits[:2])
+        names = os.listdir(shard) if os.path.isdir(shard) else []
+        return sorted(name.split(".", 1)[1] for name in names if name.startswith(digits))
 
     def all_files(self):
         return [os.path.join(path, name) for directory in self.blob_directories

@@ -6,12 +6,14 @@ import json
 import os
 import re
 import shutil
+import subprocess
 import sys
+import tempfile
 import threading
 import unittest
 import urllib.request
 
-from cluster import Cluster, missing, read, wait_until
+from cluster import Cluster, binary, missing, read, wait_until
 
 ROUNDS = int(os.environ.get("TURNSTILE_ROUNDS", "3"))
 
@@ -24,12 +26,12 @@ def warnings_of_collection(node):
 
 class ClusterCase(unittest.TestCase):
     shared = "plain"
-    flags = ()
+    flags = server_flags = ()
     cluster = None
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster(3, cls.shared, cls.flags)
+        cls.cluster = Cluster(3, cls.shared, cls.flags, server_flags=cls.server_flags)
         cls.seed = 0
 
     @classmethod
@@ -220,7 +222,7 @@ class WhenSomethingBreaks(ClusterCase):
         self.assertEqual((a.monitor("/healthz")[0], a.metrics()["lock_server_up"]), (200, 0))
         # The download ends without the server; the others come again and again until it is back.
         wait_until(lambda: self.cluster.files_of(layer), "the blob is published")
-        self.cluster.start_server()
+        self.cluster.start_server(*self.server_flags)
         self.finish(pulls)
         self.assert_all_have(blobs)
         self.assertEqual(proxy.blob_gets()[layer], 1)
@@ -266,6 +268,52 @@ class WhenSomethingBreaks(ClusterCase):
         url = f"{self.cluster.server_url}/lock/status?type=pull&resource_id={digest}"
         with urllib.request.urlopen(url) as answer:
             return len(json.load(answer)["queue"]) > 0
+
+
+class CountedByTheNodes(OverAMergedMount):
+    """The lock server keeps no references; the nodes count their own, in files below the mount."""
+    flags = server_flags = ("--references", "client")
+
+    def test_every_node_that_uses_a_blob_has_a_file_that_says_so(self):
+        ref, blobs = self.image(mebibytes=1)
+        self.pull_at_once(ref)
+        self.assertEqual({digest: self.cluster.users_of(digest) for digest in blobs},
+                         {digest: [node.name for node in self.cluster.nodes] for digest in blobs})
+        self.cluster.nodes[0].remove(ref)
+        self.assertEqual({digest: self.cluster.users_of(digest) for digest in blobs},
+                         {digest: [node.name for node in self.cluster.nodes[1:]] for digest in blobs})
+        self.remove_everywhere(ref)
+        self.assertEqual([self.cluster.users_of(digest) for digest in blobs], [[]] * len(blobs))
+        self.assertEqual([self.cluster.files_of(digest) for digest in blobs], [[]] * len(blobs))
+
+    def test_a_plugin_that_was_told_otherwise_than_the_server_does_not_start(self):
+        with tempfile.TemporaryDirectory() as directory:
+            ended = subprocess.run([binary("turnstile-content"), "--node", "x", "--server", self.cluster.server_url,
+                                    "--socket", directory + "/run/s", "--root", directory + "/root",
+                                    "--state", directory + "/state"], capture_output=True, timeout=60, check=False)
+        self.assertEqual(ended.returncode, 2)
+        self.assertIn("Start the plugins of all nodes with --references client", ended.stderr.decode())
+
+
+class CountedWhenSomethingBreaks(WhenSomethingBreaks):
+    flags = server_flags = ("--references", "client")
+
+    def test_a_server_that_comes_back_with_references_of_its_own_is_refused_until_that_is_mended(self):
+        ref, blobs = self.image(mebibytes=1)
+        a = self.cluster.nodes[0]
+        what_to_do = "Start the plugins of all nodes with --references server"
+        self.cluster.turnstiled.kill()
+        self.cluster.start_server()
+        wait_until(lambda: what_to_do in a.monitor("/readyz")[1], "it sees what has changed")
+        refused = a.pull(ref, check=False)
+        self.assertNotEqual(refused.returncode, 0)
+        self.assertIn(what_to_do, refused.stderr.decode())
+        self.cluster.turnstiled.kill()
+        self.cluster.start_server(*self.server_flags)
+        wait_until(lambda: a.monitor("/readyz")[0] == 200, "all is well again")
+        a.pull(ref)
+        a.remove(ref)
+        wait_until(lambda: not any(self.cluster.files_of(digest) for digest in blobs), "the files are gone")
 
 
 def main():
