@@ -72,6 +72,8 @@ class LockArbiter final : public Arbiter {
   Decision stay(const Digest& digest, const LockResult& queued, Unsettled::Claim claim);
   // What is there is used from now on: counted by this node itself, while nobody can be removing it.
   Decision join(const Digest& digest, HoldTicket::Terms terms);
+  // Adds this node's reference and gives `hold` back. An error: it does not count, but may be there.
+  Expected<void> count_under(const Digest& digest, Hold hold);
   Decision pull_again(const Digest& digest, HoldTicket::Terms terms);
   static Decision wait(std::string why);
   // Whether the blob was said to be done for so long that it will hardly come into sight.

@@ -41,13 +41,26 @@ Decision LockArbiter::join(const Digest& digest, HoldTicket::Terms terms) {
   // A delete since the skip has voided what the skip was about (S13).
   const Expected<LaneStatus> status = client_.status(operations::kPull, digest.text());
   const bool there = status && status->completion && status->completion->success;
-  const Expected<void> counted = there ? options_.references->add(digest) : Expected<void>();
-  endings_->end(std::move(guard->hold), WorkResult::succeeded(), {});
-  if (!status) note(status.error());
-  if (!there) return wait("it was removed meanwhile");
+  if (!there) {
+    if (!status) note(status.error());
+    endings_->end(std::move(guard->hold), WorkResult::succeeded(), {});
+    return wait("it was removed meanwhile");
+  }
+  // From here on there may be a reference, and a ticket that is dropped makes it go.
   auto ticket = std::make_unique<ClaimTicket>(std::move(terms.claim), true);
-  if (!counted) return {Decision::Kind::error, nullptr, counted.error().message};
-  return {Decision::Kind::adopt, std::move(ticket), {}};
+  const Expected<void> counted = count_under(digest, std::move(guard->hold));
+  if (counted) return {Decision::Kind::adopt, std::move(ticket), {}};
+  if (counted.error().code != ErrorCode::storage) return wait(counted.error().message);
+  return {Decision::Kind::error, nullptr, counted.error().message};
+}
+
+Expected<void> LockArbiter::count_under(const Digest& digest, Hold hold) {
+  Expected<void> counted = options_.references->add(digest);
+  const Expected<Released> released = hold.release(WorkResult::succeeded());
+  if (!released) note(released.error());
+  // Whether it was held to the end is not known, so a removal may have looked before the reference was there.
+  if (counted && !released) return std::unexpected(released.error());
+  return counted;
 }
 
 // Ends the use at once, also while the server is away; only to remove the files a lock is needed.
@@ -88,8 +101,7 @@ bool LockArbiter::count_use(const Digest& digest) {
     note(guard.error());
     return false;
   }
-  const Expected<void> counted = options_.references->add(digest);
-  endings_->end(std::move(guard->hold), WorkResult::succeeded(), {});
+  const Expected<void> counted = count_under(digest, std::move(guard->hold));
   if (!counted)
     log_warning("a use cannot be counted now",
                 {{"digest", digest.text()}, {"error", counted.error().message}});

@@ -122,6 +122,17 @@ TEST_F(UsesCounted, P7_ARemovalCannotComeBetweenASkipAndItsReference) {
   EXPECT_EQ(a->removed, 0);
 }
 
+TEST_F(UsesCounted, P7_AReferenceThatCameAfterItsHoldHadRunOutDoesNotCount) {
+  const auto storage = std::make_shared<InterruptedStorage>(open_storage());
+  const auto a = node("a"), b = node("b", storage);
+  a->finish(write(*a));
+  storage->before_change = [&] { server_.advance(20s); };  // a shared disk that stood still
+  EXPECT_EQ((*b)->begin_adoption(kBlob).kind, Kind::wait);
+  wait_until([&] { return users() == Nodes{"a"}; });
+  b->finish(b->ask_until_told(true));
+  EXPECT_EQ(users(), (Nodes{"a", "b"}));
+}
+
 // Each of them comes and goes; `present` is the file, and whoever uses it must find it there.
 TEST_F(UsesCounted, P7_NodesThatComeAndGoNeverLoseWhatTheyUse) {
   std::atomic<bool> present{false};
