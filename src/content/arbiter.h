@@ -5,6 +5,7 @@
 // instead.
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -51,6 +52,10 @@ struct Removal {
   };
   Kind kind = Kind::keep;
   std::unique_ptr<Ticket> ticket;  // with the two removes; held while the files are removed
+
+  // Not `keep`: removes the files by `remove`, while the ticket is good, and tells the ticket. True: they are
+  // gone. If not, the log says why.
+  bool carry_out(const Digest& digest, const std::function<Outcome<void>()>& remove) const;
 };
 
 // Threads: every member may be called by any number of them.

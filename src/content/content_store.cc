@@ -137,14 +137,9 @@ Outcome<void> ContentStore::end_removal(const Digest& digest) {
   metrics_->add(Count::uses_ended);
   const Removal removal = arbiter_->forget(digest);
   if (removal.kind != Removal::Kind::keep) {
-    const Outcome<void> gone = blobs_.remove(digest, removal.kind == Removal::Kind::remove_everywhere);
-    if (gone) {
+    const bool everywhere = removal.kind == Removal::Kind::remove_everywhere;
+    if (removal.carry_out(digest, [&] { return blobs_.remove(digest, everywhere); }))
       metrics_->add(Count::removed_blobs);
-      if (removal.ticket) removal.ticket->succeeded();
-    } else {
-      log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", gone.error().message}});
-      if (removal.ticket) removal.ticket->failed(gone.error().message);
-    }
   }
   return state_->finish_removal(digest);
 }

@@ -124,6 +124,18 @@ TEST(ContentStore, ADeleteDropsOnlyThisNodesUseWhenOthersUseTheBlob) {
   EXPECT_TRUE(node->info(digest_of("abc")));
 }
 
+TEST(ContentStore, NothingIsRemovedByARightThatHasRunOut) {
+  const TestDirectory directory;
+  ArbiterScript script;
+  const auto node =
+      open_node(directory / "root", directory / "state", {}, std::make_unique<ScriptedArbiter>(script));
+  pull(*node, "abc");
+  script.valid = false;
+  ASSERT_TRUE(node->remove(digest_of("abc")));
+  EXPECT_EQ(script.heard.back(), "failed: the right to remove it has run out");
+  EXPECT_EQ(file_text(blob_path(directory / "root", digest_of("abc"))), "abc");
+}
+
 TEST(ContentStore, ARemovalThatACrashInterruptedIsEndedAtTheStart) {
   const TestDirectory directory;
   pull(*open_node(directory / "root", directory / "state"), "abc");

@@ -259,14 +259,9 @@ void LockArbiter::settle(const Digest& digest, Claim claim) {
     return;
   }
   const Removal removal = drop(digest, std::move(claim));
-  if (!removal.ticket) return;
-  const Outcome<void> gone = options_.remove(digest);
-  if (gone) {
+  if (removal.kind != Removal::Kind::keep &&
+      removal.carry_out(digest, [&] { return options_.remove(digest); }))
     options_.metrics->add(Count::removed_blobs);
-    return removal.ticket->succeeded();
-  }
-  log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", gone.error().message}});
-  removal.ticket->failed(gone.error().message);
 }
 
 void LockArbiter::look_for_server() {
