@@ -5,8 +5,7 @@ removed. Needs root (containerd does) and Debian's containerd, docker-registry, 
 for the shared mount mergerfs and fuse3.
 """
 import atexit
-import collections
-import ctypes
+import contextlib
 import hashlib
 import io
 import json
@@ -14,204 +13,38 @@ import os
 import random
 import re
 import shutil
-import signal
 import socket
 import subprocess
 import sys
 import tarfile
 import tempfile
-import time
-import urllib.error
-import urllib.request
-
-from registry_proxy import RegistryProxy
 
 HERE = os.path.dirname(os.path.abspath(__file__))
-PROGRAMS = ("containerd", "ctr", "docker-registry", "skopeo", "umoci", "runc", "busybox")
-PATIENCE = 120
-_libc = ctypes.CDLL(None)
+sys.path.append(os.path.join(HERE, "../process"))
+from client import Client, Stream  # noqa: E402
+from node import Node  # noqa: E402
+from processes import Process, binary, free_port, read, wait_until  # noqa: E402
+from registry_proxy import RegistryProxy  # noqa: E402
+
 _clusters = []
 
 
-def missing():
-    """Why no cluster can run here, in a sentence; None: it can."""
-    absent = [name for name in PROGRAMS if not shutil.which(name)]
-    if absent:
-        return "not installed: " + ", ".join(absent)
-    if os.geteuid() != 0:
-        return "containerd needs root"
-    for name in ("turnstiled", "turnstile-content"):
-        if not os.access(binary(name), os.X_OK):
-            return f"there is no {binary(name)}: run ./dev build"
-    return None
-
-
-def binary(name):
-    variable = name.upper().replace("-", "_")
-    return os.path.abspath(os.environ.get(variable) or os.path.join(HERE, "../../build/bin", name))
-
-
-def wait_until(condition, what, timeout=PATIENCE, every=0.02):
-    end = time.monotonic() + timeout
-    while not (value := condition()):
-        if time.monotonic() > end:
-            raise AssertionError(f"not within {timeout} s: {what}")
-        time.sleep(every)
-    return value
-
-
-def read(path):
-    with open(path, encoding="utf-8", errors="replace") as file:
-        return file.read()
-
-
-def _die_with_parent():
-    _libc.prctl(1, signal.SIGKILL)
-
-
-def free_port():
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        return probe.getsockname()[1]
-
-
-class Process:
-    """A program that runs until stop() or kill(); what it says goes to a file."""
-
-    def __init__(self, command, log):
-        self.log = log
-        with open(log, "ab") as out:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                             preexec_fn=_die_with_parent)
-        self.pid = self._process.pid
-
-    def alive(self):
-        return self._process.poll() is None
-
-    def stop(self, number=signal.SIGTERM):
-        if self.alive():
-            os.kill(self.pid, number)
-        try:
-            return self._process.wait(30)
-        except subprocess.TimeoutExpired:
-            os.kill(self.pid, signal.SIGKILL)
-            self._process.wait()
-            raise AssertionError(f"did not end, see its last words:\n{read(self.log)[-2000:]}") from None
-
-    def kill(self):
-        return self.stop(signal.SIGKILL)
-
-    def wait_for_line(self, pattern):
-        def found():
-            if match := re.search(pattern, read(self.log)):
-                return match
-            if not self.alive():
-                raise AssertionError("ended at once:\n" + read(self.log))
-            return None
-        return wait_until(found, f"'{pattern}' in {self.log}")
-
-
-class Node:
-    """One containerd and its plugin."""
-
-    def __init__(self, cluster, name, roots):
-        self.cluster, self.name, self.roots = cluster, name, roots
-        self.directory = os.path.join(cluster.directory, name)
-        self.socket = os.path.join(self.directory, "c.sock")
-        os.makedirs(os.path.join(self.directory, "run"), mode=0o700)
-        self.plugin = self.containerd = None
-        self._lives = 0
-        self.plugin_socket = os.path.join(self.directory, "run/content.sock")
-
-    def start(self):
-        self.start_plugin()
-        config = os.path.join(self.directory, "config.toml")
-        with open(config, "w", encoding="utf-8") as file:
-            file.write(f'''version = 2
-root = "{self.directory}/root"
-state = "{self.directory}/state"
-disabled_plugins = ["io.containerd.grpc.v1.cri", "io.containerd.content.v1.content"]
-[grpc]
-  address = "{self.socket}"
-[ttrpc]
-  address = "{self.socket}.ttrpc"
-[proxy_plugins.turnstile]
-  type = "content"
-  address = "{self.plugin_socket}"
-''')
-        self.containerd = Process(["containerd", "-c", config], os.path.join(self.directory, "containerd.log"))
-        wait_until(lambda: self.ctr("version", check=False).returncode == 0, f"{self.name}'s containerd")
-        return self
-
-    def start_plugin(self):
-        self._lives += 1
-        self.plugin = Process([binary("turnstile-content"), "--socket", self.plugin_socket, "--node", self.name,
-                               "--server", self.cluster.server_url, "--state", os.path.join(self.directory, "content"),
-                               "--metrics-listen", "127.0.0.1:0", *self.roots, *self.cluster.plugin_flags], os.path.join(self.directory, "plugin.log"))
-        wait_until(lambda: read(self.plugin.log).count("listening on ") == self._lives, "the plugin")
-
-    def ctr(self, *arguments, check=True, **more):
-        done = subprocess.run(["ctr", "-a", self.socket, *arguments], capture_output=True, check=False,
-                              timeout=PATIENCE, **more)
-        if check and done.returncode != 0:
-            raise AssertionError(f"{self.name}: ctr {' '.join(arguments)}:\n{done.stderr.decode()[-3000:]}\n"
-                                 f"plugin:\n{read(self.plugin.log)[-3000:]}")
-        return done
-
-    def begin_pull(self, ref):
-        return subprocess.Popen(["ctr", "-a", self.socket, "images", "pull", "--plain-http", ref],
-                                stdout=subprocess.PIPE, stderr=subprocess.STDOUT, preexec_fn=_die_with_parent)
-
-    def pull(self, ref, check=True):
-        return self.ctr("images", "pull", "--plain-http", ref, check=check)
-
-    def blobs(self):
-        """What this node has, as it says."""
-        return set(self.ctr("content", "ls", "-q").stdout.decode().split())
-
-    def sha256_of(self, digest):
-        return "sha256:" + hashlib.sha256(self.ctr("content", "get", digest).stdout).hexdigest()
-
-    def remove(self, ref):
-        """Ends this node's use of an image, and waits until garbage collection has run."""
-        self.ctr("images", "rm", "--sync", ref)
-
-    def log(self):
-        return read(self.containerd.log)
-
-    def monitor(self, path):
-        """(status, body) of the plugin's own HTTP."""
-        address = re.findall(r"^metrics on (\S+)$", read(self.plugin.log), re.M)[-1]
-        try:
-            with urllib.request.urlopen(f"http://{address}{path}", timeout=PATIENCE) as answer:
-                return answer.status, answer.read().decode()
-        except urllib.error.HTTPError as error:
-            return error.code, error.read().decode()
-
-    def metrics(self):
-        """name without "turnstile_content_" -> value"""
-        found = re.findall(r"^turnstile_content_(\w+) (\S+)$", self.monitor("/metrics")[1], re.M)
-        return collections.Counter({name: int(float(value)) for name, value in found})
-
-    def stop(self):
-        for process in (self.containerd, self.plugin):
-            if process and process.alive():
-                process.stop()
-
-
 class Cluster:
-    """nodes; shared "plain": one directory is everybody's root; "mergerfs": a root each, and one mount of all."""
+    """`shared` says how the nodes see each other's blobs: one of the methods _roots_…."""
 
-    def __init__(self, nodes=3, shared="plain", plugin_flags=(), directory=None, server_flags=()):
+    def __init__(self, nodes=3, shared="plain", plugin_flags=(), directory=None, containerd_config=""):
         # A short path: those of sockets must not be longer than 107 bytes.
         self.directory = directory or tempfile.mkdtemp(prefix="ts-", dir="/tmp")
         _clusters.append(self)
-        self.plugin_flags, self._server_flags = list(plugin_flags), server_flags
+        self.plugin_flags = list(plugin_flags)
+        self.containerd_config = containerd_config  # lines of TOML, for every node
         self._processes, self.nodes, self.mount, self.proxy = [], [], None, None
         self._start_server()
         self._start_registry()
         self.proxy = RegistryProxy(self.registry_port)
-        self.nodes = [Node(self, name, roots) for name, roots in self._roots(nodes, shared)]
+        names = [f"node-{chr(ord('a') + i)}" for i in range(nodes)]
+        roots = getattr(self, "_roots_" + shared)(names)
+        self.nodes = [Node(self, name, roots) for name, roots in zip(names, roots)]
         for node in self.nodes:
             node.start()
 
@@ -230,7 +63,7 @@ class Cluster:
         return process
 
     def _start_server(self):
-        port = free_port()
+        self.server_port = port = free_port()
         self.server_url = f"http://127.0.0.1:{port}"
         self._server_command = [binary("turnstiled"), "--store", "file:" + self._path("journal"),
                                 "--listen", f"127.0.0.1:{port}"]
@@ -257,24 +90,60 @@ class Cluster:
         self.registry = self._run(["docker-registry", "serve", config], "registry")
         wait_until(lambda: self._answers(f"http://127.0.0.1:{self.registry_port}"), "the registry")
 
-    def _roots(self, nodes, shared):
-        names = [f"node-{chr(ord('a') + i)}" for i in range(nodes)]
-        if shared == "plain":
-            self.blob_directories = [self._path("shared/blobs")]
-            self.references = self._path("shared/references")
-            return [(name, ["--root", self._path("shared")]) for name in names]
+    def _roots_plain(self, names):
+        """One directory is everybody's root."""
+        self.blob_directories = [self._path("shared/blobs")]
+        return [["--root", self._path("shared")] for _ in names]
+
+    def _roots_small(self, names):
+        """The same, on a file system that is soon full."""
+        os.makedirs(self._path("shared"))
+        self.resize_disk("24m", "rw")
+        return self._roots_plain(names)
+
+    def resize_disk(self, size, how="remount"):
+        subprocess.run(["mount", "-t", "tmpfs", "-o", f"{how},size={size}", "tmpfs", self._path("shared")], check=True,
+                       capture_output=True)
+
+    def _own_disks(self, names):
         own = [self._path(f"disk-{name}") for name in names]
         for path in own + [self._path("all")]:
             os.makedirs(path)
-        self.mount = self._path("all")
+        self.blob_directories = [os.path.join(path, "blobs") for path in own]
+        return own, self._path("all")
+
+    def _roots_late(self, names):
+        """A root each, and a directory that shows of the others' what a test puts there with show()."""
+        own, self.view = self._own_disks(names)
+        self.blob_directories.append(os.path.join(self.view, "blobs"))
+        return [["--root", path, "--read-root", self.view] for path in own]
+
+    def show(self, digest):
+        """Makes a blob appear in the view that the nodes have of each other's disks."""
+        name = digest.replace(":", "/")
+        seen = os.path.join(self.view, "blobs", name)
+        os.makedirs(os.path.dirname(seen), exist_ok=True)
+        os.link(next(path for path in self.files_of(digest)), seen)
+
+    def _roots_mergerfs(self, names):
+        """A root each, and one mount of all."""
+        own, self.mount = self._own_disks(names)
         subprocess.run(["mergerfs", "-o", "cache.files=off,dropcacheonclose=true,category.create=mfs", ":".join(own),
                         self.mount], check=True, capture_output=True)
-        self.blob_directories = [os.path.join(path, "blobs") for path in own]
-        self.references = os.path.join(self.mount, "references")
-        if "client" in self.plugin_flags:  # --references
-            os.mkdir(self.references)
-            self.plugin_flags += ["--references-dir", self.references]
-        return [(name, ["--root", path, "--read-root", self.mount]) for name, path in zip(names, own)]
+        return [["--root", path, "--read-root", self.mount] for path in own]
+
+    def server(self):
+        """A connection to turnstiled, for looking."""
+        return Client("127.0.0.1", self.server_port)
+
+    def watch(self, digest):
+        """The events of a blob's pulls, from now on."""
+        return Stream("127.0.0.1", self.server_port, "/lock/subscribe", query={"type": "pull", "resource_id": digest})
+
+    def references(self, digest):
+        """Which nodes use it, as the server says."""
+        with contextlib.closing(self.server()) as server:
+            return set(server.get("/refs", resource_id=digest)["nodes"])
 
     def make_image(self, name="test/img", layers=3, mebibytes=8, seed=1):
         """Pushes an image of random bytes, with a shell in it. Returns (ref, its blobs' digests and sizes)."""

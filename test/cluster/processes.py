@@ -1,0 +1,92 @@
+"""The programs that a cluster consists of: where they are, and how one is started, watched and ended by its id."""
+import ctypes
+import os
+import re
+import shutil
+import signal
+import socket
+import subprocess
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+PROGRAMS = ("containerd", "ctr", "docker-registry", "skopeo", "umoci", "runc", "busybox")
+PATIENCE = 120
+_libc = ctypes.CDLL(None)
+
+
+def missing():
+    """Why no cluster can run here, in a sentence; None: it can."""
+    absent = [name for name in PROGRAMS if not shutil.which(name)]
+    if absent:
+        return "not installed: " + ", ".join(absent)
+    if os.geteuid() != 0:
+        return "containerd needs root"
+    for name in ("turnstiled", "turnstile-content"):
+        if not os.access(binary(name), os.X_OK):
+            return f"there is no {binary(name)}: run ./dev build"
+    return None
+
+
+def binary(name):
+    variable = name.upper().replace("-", "_")
+    return os.path.abspath(os.environ.get(variable) or os.path.join(HERE, "../../build/bin", name))
+
+
+def wait_until(condition, what, timeout=PATIENCE, every=0.02):
+    end = time.monotonic() + timeout
+    while not (value := condition()):
+        if time.monotonic() > end:
+            raise AssertionError(f"not within {timeout} s: {what}")
+        time.sleep(every)
+    return value
+
+
+def read(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
+
+
+def die_with_parent():
+    _libc.prctl(1, signal.SIGKILL)
+
+
+def free_port():
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        return probe.getsockname()[1]
+
+
+class Process:
+    """A program that runs until stop() or kill(); what it says goes to a file."""
+
+    def __init__(self, command, log):
+        self.log = log
+        with open(log, "ab") as out:
+            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
+                                             preexec_fn=die_with_parent)
+        self.pid = self._process.pid
+
+    def alive(self):
+        return self._process.poll() is None
+
+    def stop(self, number=signal.SIGTERM):
+        if self.alive():
+            os.kill(self.pid, number)
+        try:
+            return self._process.wait(30)
+        except subprocess.TimeoutExpired:
+            os.kill(self.pid, signal.SIGKILL)
+            self._process.wait()
+            raise AssertionError(f"did not end, see its last words:\n{read(self.log)[-2000:]}") from None
+
+    def kill(self):
+        return self.stop(signal.SIGKILL)
+
+    def wait_for_line(self, pattern):
+        def found():
+            if match := re.search(pattern, read(self.log)):
+                return match
+            if not self.alive():
+                raise AssertionError("ended at once:\n" + read(self.log))
+            return None
+        return wait_until(found, f"'{pattern}' in {self.log}")
