@@ -1,4 +1,5 @@
 """What a cluster does when one of its parts goes away for a while, lies, or is full."""
+import contextlib
 import os
 import re
 import subprocess
@@ -81,12 +82,30 @@ class WhenSomethingBreaks(ClusterCase):
         self.assert_fetched_once(blobs)
         self.remove_everywhere(ref)
 
+    def test_P5_a_dead_node_is_released_and_what_only_it_used_goes(self):
+        ref, blobs = self.image(mebibytes=1)
+        self.pull_at_once(ref)
+        a, b, dead = self.cluster.nodes
+        dead.stop()
+        for node in (a, b):
+            node.remove(ref)
+        for digest in blobs:
+            self.assertEqual(self.cluster.references(digest), {dead.name})
+            self.assertEqual(len(self.cluster.files_of(digest)), 1, "it may come back")
+        with contextlib.closing(self.cluster.server()) as server:
+            self.assertEqual(server.post("/refs/release_node", node_id=dead.name)["changed"], True)
+        a.pull(ref)
+        a.remove(ref)
+        for digest in blobs:
+            wait_until(lambda: not self.cluster.files_of(digest), f"the files of {digest} are gone")
+        dead.start()  # after all
+        self.assertEqual(read(dead.plugin.log).count("in no root any more; forgotten"), len(blobs))
+        dead.remove(ref)
+        self.assert_nothing_left(blobs)
+
     def requests(self):
-        server = self.cluster.server()
-        try:
+        with contextlib.closing(self.cluster.server()) as server:
             lines = server.get("/metrics").text.splitlines()
-        finally:
-            server.close()
         return sum(float(line.split()[-1]) for line in lines if line.startswith("turnstile_http_requests_total"))
 
 

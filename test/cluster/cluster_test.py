@@ -32,7 +32,7 @@ class EveryBlobOnce(ClusterCase):
             self.assertEqual(ran.returncode, 0, ran.stderr)
         self.remove_everywhere(ref)
 
-    def test_removing_an_image_never_harms_the_others_and_the_last_one_takes_the_files(self):
+    def test_P8_removing_an_image_never_harms_the_others_and_the_last_one_takes_the_files(self):
         ref, blobs = self.image(mebibytes=1)
         self.pull_at_once(ref)
         a, b, c = self.cluster.nodes
