@@ -4,7 +4,7 @@ import os
 import re
 import subprocess
 
-from processes import PATIENCE, Process, binary, die_with_parent, read, wait_until
+from processes import PATIENCE, Process, binary, die_with_parent, read
 
 PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../packaging")
 CRI = '"io.containerd.grpc.v1.cri"'  # wants a network, and is not what is tested here
@@ -57,7 +57,7 @@ state = "{self.directory}/state"
     def start_containerd(self):
         """Also again, after it was killed."""
         self.containerd = Process([self.program, "-c", self._config], os.path.join(self.directory, "containerd.log"))
-        wait_until(lambda: self.ctr("version", check=False).returncode == 0, f"{self.name}'s containerd")
+        self.containerd.wait_until(lambda: self.ctr("version", check=False).returncode == 0, "answers")
         return self
 
     def start_plugin(self):
@@ -65,7 +65,7 @@ state = "{self.directory}/state"
         self.plugin = Process([binary("turnstile-content"), "--socket", self.plugin_socket, "--node", self.name,
                                "--server", self.cluster.server_url, "--state", os.path.join(self.directory, "content"),
                                *self.roots, *self.cluster.plugin_flags], os.path.join(self.directory, "plugin.log"))
-        wait_until(lambda: read(self.plugin.log).count("listening on ") == self._lives, "the plugin")
+        self.plugin.wait_until(lambda: read(self.plugin.log).count("listening on ") == self._lives, "listens")
 
     def ctr(self, *arguments, check=True, **more):
         done = subprocess.run([self.ctr_program, "-a", self.socket, *arguments], capture_output=True, check=False,

@@ -1,7 +1,6 @@
 """The programs that a cluster consists of: where they are, and how one is started, watched and ended by its id."""
 import ctypes
 import os
-import re
 import shutil
 import signal
 import socket
@@ -82,11 +81,10 @@ class Process:
     def kill(self):
         return self.stop(signal.SIGKILL)
 
-    def wait_for_line(self, pattern):
-        def found():
-            if match := re.search(pattern, read(self.log)):
-                return match
+    def wait_until(self, condition, what):
+        """Fails at once when the process has ended."""
+        def reached():
             if not self.alive():
-                raise AssertionError("ended at once:\n" + read(self.log))
-            return None
-        return wait_until(found, f"'{pattern}' in {self.log}")
+                raise AssertionError("ended at once:\n" + read(self.log)[-2000:])
+            return condition()
+        return wait_until(reached, f"{what}, see {self.log}")

@@ -45,6 +45,8 @@ class SkipsOverALateMount(ClusterCase):
         for digest in blobs:  # the manifest first; it names all others
             # The skip has made the node a user in the server's books.
             wait_until(lambda: reader.name in self.cluster.references(digest), f"it is told to skip {digest}")
+            wait_until(lambda: f"{digest}: another node has it, but it cannot be seen here yet" in reader.log(),
+                       "containerd is told to come again")
             self.assertIsNone(pull.poll(), "it must not end before it can see the blob")
             self.assertNotIn(digest, reader.blobs())
             self.cluster.show(digest)
