@@ -1,4 +1,4 @@
-"""A part of the downloading node is killed half way through a layer: ctr, its plugin or its containerd.
+"""A part of the downloading node is killed (or stopped) half way through a layer: ctr, its plugin or its containerd.
 
 Another node takes over, begins at the first byte, and all end with the right blob; what was killed is started again and
 its node can pull, too; and when all have removed the image nothing of it is left.
@@ -26,6 +26,10 @@ class KilledHalfWay(ClusterCase):
     def test_when_containerd_is_killed_another_node_takes_over(self):
         self.in_rounds(lambda node, pull: node.containerd.kill(), lambda node: node.start_containerd())
 
+    def test_when_the_plugin_stands_still_another_node_takes_over_and_it_does_no_harm_later(self):
+        self.in_rounds(lambda node, pull: os.kill(node.plugin.pid, signal.SIGSTOP),
+                       lambda node: os.kill(node.plugin.pid, signal.SIGCONT))
+
     def in_rounds(self, kill, start_again):
         seconds = [self.one_round(kill, start_again) for _ in range(ROUNDS)]
         print(f"granted to another node after {', '.join(f'{s:.2f}' for s in seconds)} s", flush=True)
@@ -48,8 +52,8 @@ class KilledHalfWay(ClusterCase):
             # Half a blob of another node's is worth nothing: all of it was fetched, and not twice.
             self.assertEqual(pause.delivered(), before + blobs[layer])
             self.assertTrue(any(re.search(f"takes over.*{layer}", read(node.plugin.log)) for node in others))
-        pulls[first].communicate(timeout=120)  # it has died, too
         start_again(first)
+        pulls[first].communicate(timeout=120)  # it has died, too, or goes on
         # containerd takes a moment to find its plugin again.
         wait_until(lambda: first.pull(ref, check=False).returncode == 0, "it can pull again", every=0.2)
         self.assert_all_have(blobs)
