@@ -68,7 +68,7 @@ Outcome<void> WriteSession::open(const WriteMessage& message) {
   if (adoption_) return {};
   Outcome<std::unique_ptr<Writer>> writer =
       Writer::open(store_.blobs_, store_.refs_, ref_, total_, expected_ ? expected_->text() : "");
-  if (!writer) return std::unexpected(writer.error());
+  if (!writer) return give_up(writer.error());
   writer_ = std::move(*writer);
   store_.metrics_->write_began();
   if (total_ == 0) total_ = writer_->status().total;
@@ -108,6 +108,12 @@ Outcome<void> WriteSession::take_ticket(const Digest& digest, Decision decision)
   return fail(ErrorClass::failed_precondition, fmt::format("content {}: {}", digest.text(), decision.why));
 }
 
+// Whoever waits need not wait until this stream ends, and is told why. A second try asks anew.
+std::unexpected<ContentError> WriteSession::give_up(const ContentError& error) {
+  if (ticket_) ticket_->failed(error.message);
+  return std::unexpected(error);
+}
+
 Outcome<WriteAnswer> WriteSession::answer(int64_t offset, const Timestamp& started, const Timestamp& updated,
                                           std::string digest) const {
   return WriteAnswer{started, updated, offset, total_, std::move(digest)};
@@ -130,8 +136,7 @@ Outcome<WriteAnswer> WriteSession::write(const WriteMessage& message) {
     return fail(ErrorClass::failed_precondition, "all bytes are there already; only a commit is missing");
   }
   if (const Outcome<void> written = writer_->write(message.offset, message.data); !written)
-    return std::unexpected(written.error());
-  store_.metrics_->add(Count::received_bytes, int64_t(message.data.size()));
+    return give_up(written.error());
   const IngestStatus& status = writer_->status();
   if (ticket_) ticket_->progress(status.offset, total_);
   return answer(status.offset, status.started, status.updated, "");
@@ -154,11 +159,7 @@ Outcome<WriteAnswer> WriteSession::commit_written(const WriteMessage& message) {
                                                       message.offset, writer_->status().offset));
   }
   const Outcome<Digest> digest = writer_->verify(total_, expected_);
-  if (!digest) {
-    // Whoever waits need not wait until this stream ends, and is told why. A second try asks anew.
-    if (ticket_) ticket_->failed(digest.error().message);
-    return std::unexpected(digest.error());
-  }
+  if (!digest) return give_up(digest.error());
   const IngestStatus status = writer_->status();
   if (const Outcome<void> settled = settle(*digest, status.offset, message.labels); !settled)
     return std::unexpected(settled.error());

@@ -56,6 +56,7 @@ class WriteSession {
 
   Outcome<void> open(const WriteMessage& message);
   Outcome<void> arbitrate(const Digest& digest);
+  std::unexpected<ContentError> give_up(const ContentError& error);
   Outcome<void> take_ticket(const Digest& digest, Decision decision);
   Outcome<void> note_expectations(const WriteMessage& message);
   Outcome<WriteAnswer> answer(int64_t offset, const Timestamp& started, const Timestamp& updated,

@@ -1,6 +1,9 @@
 // The rules of a Write stream: arbitration, adoption, and what each end of a stream means.
 #include "content/write_session.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include "content/test_arbiter.h"
 #include "content/test_directory.h"
 
@@ -72,6 +75,20 @@ TEST_F(WriteSessionTest, D4_CommitThenCloseReportsSuccessExactlyOnce) {
   }
   EXPECT_EQ(heard(), (std::vector<std::string>{"write", "succeeded"}));
   EXPECT_EQ(node_->info(digest_)->labels, (Labels{{"k", "v"}}));
+}
+
+TEST_F(WriteSessionTest, AWriteThatFailsTellsWhoeverWaitsWhy) {
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, SIG_IGN);
+  WriteSession session(*node_);
+  ASSERT_TRUE(session.handle(stat(ref_)));
+  const rlimit full{2, before.rlim_max};  // stands for a full disk
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  const Outcome<WriteAnswer> answer = session.handle(write(0, bytes_));
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  ASSERT_FALSE(answer);
+  EXPECT_EQ(heard(), (std::vector<std::string>{"write", "failed: " + answer.error().message}));
 }
 
 TEST_F(WriteSessionTest, AStreamThatEndsWithoutCommitFreesTheTicketAndKeepsTheBytes) {

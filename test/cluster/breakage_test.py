@@ -150,10 +150,17 @@ class WhenTheDiskIsFull(ClusterCase):
         large, blobs = self.image(layers=1, mebibytes=32)
         layer = self.largest(blobs)
         a, b = self.cluster.nodes
-        for node in (a, b):
-            failed = node.pull(large, check=False)
-            self.assertNotEqual(failed.returncode, 0)
-            self.assertRegex(failed.stderr.decode(), "(?i)no space left on device")
+        with self.paused(layer, 1 << 20) as pause:
+            pulls = [a.begin_pull(large)]
+            pause.wait()
+            pulls.append(b.begin_pull(large))
+            wait_until(lambda: self.waiting(layer), "the second node waits for it")
+        for pull in pulls:
+            said = pull.communicate(timeout=120)[0].decode()
+            self.assertNotEqual(pull.returncode, 0)
+            self.assertIn("No space left on device", said)
+        told = re.search(f"takes over.*{layer}.*error=(.*)", read(b.plugin.log))
+        self.assertIn("No space left on device", told[1])
         self.assertEqual(self.cluster.files_of(layer), [])
         for path in self.cluster.all_files():
             self.assertIn("sha256:" + os.path.basename(path), {**small_blobs, **blobs})
