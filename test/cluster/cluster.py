@@ -1,4 +1,4 @@
-"""Several containerds on one machine, each with its turnstile-content, one turnstiled and one registry: all of them real.
+"""Several containerds on one machine, each with its turnstile-content, one turnstiled and one registry: all are real.
 
 Every process is started here, is ended by its id, and dies with this one; every file is below one directory, which is
 removed. Needs root (containerd does) and Debian's containerd, docker-registry, skopeo, umoci, runc, busybox-static, and

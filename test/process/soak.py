@@ -1,5 +1,5 @@
-"""./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then abuse at full size, then kills and races among
-real containerds (20 minutes more). Exit code 0: all well.
+"""./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then abuse at full size, then kills and races
+among real containerds (some 25 minutes more). Exit code 0: all well.
 
 The same tests as in CI, with other numbers: 10,000 slow connections, 5,000 streams and 1,000 that nobody reads, a
 million keys; ten times the rounds of the cluster. Each round of kills has a seed of its own, which is printed, so that
