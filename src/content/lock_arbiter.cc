@@ -16,7 +16,7 @@ using Claim = Unsettled::Claim;
 
 constexpr auto kAwayFor = 1s;
 constexpr auto kTick = 250ms;
-constexpr auto kLookEvery = 2s;
+constexpr auto kLookEvery = 5s;
 constexpr auto kLateForgotten = 1min;  // a blob that nobody has asked about for so long is not late any more
 // Not `pull`: that would be skipped. An operation without rules is a plain mutex.
 constexpr const char* kPullAgain = "pull-again";

@@ -137,6 +137,7 @@ Outcome<WriteAnswer> WriteSession::write(const WriteMessage& message) {
   }
   if (const Outcome<void> written = writer_->write(message.offset, message.data); !written)
     return give_up(written.error());
+  store_.metrics_->add(Count::received_bytes, int64_t(message.data.size()));
   const IngestStatus& status = writer_->status();
   if (ticket_) ticket_->progress(status.offset, total_);
   return answer(status.offset, status.started, status.updated, "");

@@ -32,6 +32,10 @@ class WhenSomethingBreaks(ClusterCase):
             pause.wait()
             wait_until(lambda: self.waiting(layer), "another node waits for it")
             self.cluster.turnstiled.kill()
+        a = self.cluster.nodes[0]
+        wait_until(lambda: a.monitor("/readyz")[0] == 503, "it says that the lock server is away")
+        self.assertIn("lock server does not answer", a.monitor("/readyz")[1])
+        self.assertEqual((a.monitor("/healthz")[0], a.metrics()["lock_server_up"]), (200, 0))
         # The download ends without the server; the others come again and again until it is back.
         wait_until(lambda: self.cluster.files_of(layer), "the blob is published")
         self.cluster.start_server()
@@ -39,6 +43,7 @@ class WhenSomethingBreaks(ClusterCase):
             self.finish(node, pull)
         self.assert_all_have(blobs)
         self.assertEqual(self.cluster.proxy.blob_gets()[layer], 1)
+        wait_until(lambda: a.monitor("/readyz") == (200, "ok\n"), "it is ready again")
         self.remove_everywhere(ref)
         self.assert_nothing_left(blobs)
 
@@ -92,8 +97,7 @@ class WhenSomethingBreaks(ClusterCase):
         for digest in blobs:
             self.assertEqual(self.cluster.references(digest), {dead.name})
             self.assertEqual(len(self.cluster.files_of(digest)), 1, "it may come back")
-        with contextlib.closing(self.cluster.server()) as server:
-            self.assertEqual(server.post("/refs/release_node", node_id=dead.name)["changed"], True)
+        self.cluster.release(dead)
         a.pull(ref)
         a.remove(ref)
         for digest in blobs:

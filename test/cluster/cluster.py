@@ -32,11 +32,13 @@ _clusters = []
 class Cluster:
     """`shared` says how the nodes see each other's blobs: one of the methods _roots_…."""
 
-    def __init__(self, nodes=3, shared="plain", plugin_flags=(), directory=None, containerd_config=""):
+    def __init__(self, nodes=3, shared="plain", plugin_flags=(), directory=None, containerd_config="",
+                 server_flags=()):
         # A short path: those of sockets must not be longer than 107 bytes.
         self.directory = directory or tempfile.mkdtemp(prefix="ts-", dir="/tmp")
         _clusters.append(self)
-        self.plugin_flags = list(plugin_flags)
+        self.plugin_flags, self._server_flags = list(plugin_flags), server_flags
+        self._counted_by_nodes = "client" in self.plugin_flags  # --references
         self.containerd_config = containerd_config  # lines of TOML, for every node
         self._processes, self.nodes, self.mount, self.proxy = [], [], None, None
         self._start_server()
@@ -67,11 +69,12 @@ class Cluster:
         self.server_url = f"http://127.0.0.1:{port}"
         self._server_command = [binary("turnstiled"), "--store", "file:" + self._path("journal"),
                                 "--listen", f"127.0.0.1:{port}"]
-        self.start_server(*self._server_flags)
+        self.start_server()
 
-    def start_server(self, *more):
-        """Also again, after it was killed."""
-        self.turnstiled = self._run(self._server_command + list(more), "turnstiled")
+    def start_server(self, flags=None):
+        """Also again, after it was killed, and with other flags than it had."""
+        flags = self._server_flags if flags is None else flags
+        self.turnstiled = self._run(self._server_command + list(flags), "turnstiled")
         wait_until(lambda: self._answers(self.server_url), "turnstiled")
 
     @staticmethod
@@ -93,6 +96,7 @@ class Cluster:
     def _roots_plain(self, names):
         """One directory is everybody's root."""
         self.blob_directories = [self._path("shared/blobs")]
+        self._reference_directory = self._path("shared/references")
         return [["--root", self._path("shared")] for _ in names]
 
     def _roots_small(self, names):
@@ -130,6 +134,10 @@ class Cluster:
         own, self.mount = self._own_disks(names)
         subprocess.run(["mergerfs", "-o", "cache.files=off,dropcacheonclose=true,category.create=mfs", ":".join(own),
                         self.mount], check=True, capture_output=True)
+        self._reference_directory = os.path.join(self.mount, "references")
+        if self._counted_by_nodes:
+            os.mkdir(self._reference_directory)
+            self.plugin_flags += ["--references-dir", self._reference_directory]
         return [["--root", path, "--read-root", self.mount] for path in own]
 
     def server(self):
@@ -141,9 +149,25 @@ class Cluster:
         return Stream("127.0.0.1", self.server_port, "/lock/subscribe", query={"type": "pull", "resource_id": digest})
 
     def references(self, digest):
-        """Which nodes use it, as the server says."""
+        """Which nodes use it, as the server says, or the nodes' files."""
+        if self._counted_by_nodes:
+            return {path.rsplit("/", 1)[1].split(".", 1)[1] for path in self._reference_files()
+                    if path.rsplit("/", 1)[1].startswith(digest.split(":")[1] + ".")}
         with contextlib.closing(self.server()) as server:
             return set(server.get("/refs", resource_id=digest)["nodes"])
+
+    def _reference_files(self):
+        return [os.path.join(path, name) for path, _, names in os.walk(self._reference_directory) for name in names]
+
+    def release(self, node):
+        """Ends all uses of a node that is gone for good, as docs/containerd.md tells."""
+        if self._counted_by_nodes:
+            for path in self._reference_files():
+                if path.endswith("." + node.name):
+                    os.remove(path)
+            return
+        with contextlib.closing(self.server()) as server:
+            server.post("/refs/release_node", node_id=node.name)
 
     def make_image(self, name="test/img", layers=3, mebibytes=8, seed=1):
         """Pushes an image of random bytes, with a shell in it. Returns (ref, its blobs' digests and sizes)."""

@@ -19,7 +19,7 @@ ROUNDS = int(os.environ.get("TURNSTILE_ROUNDS", "1"))
 class ClusterCase(unittest.TestCase):
     nodes = 3
     shared = "plain"
-    flags = ()
+    flags = server_flags = ()
     containerd_config = ""
     cluster = None
 
@@ -27,7 +27,8 @@ class ClusterCase(unittest.TestCase):
     def setUpClass(cls):
         if cls.shared == "mergerfs" and not (shutil.which("mergerfs") and os.path.exists("/dev/fuse")):
             raise unittest.SkipTest("mergerfs cannot run here")
-        cls.cluster = Cluster(cls.nodes, cls.shared, cls.flags, containerd_config=cls.containerd_config)
+        cls.cluster = Cluster(cls.nodes, cls.shared, cls.flags, containerd_config=cls.containerd_config,
+                              server_flags=cls.server_flags)
         cls.seed = 0
 
     @classmethod

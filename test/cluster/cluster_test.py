@@ -2,6 +2,7 @@
 import re
 
 from cluster_case import ROUNDS, ClusterCase, main
+from processes import wait_until
 
 
 def warnings_of_collection(node):

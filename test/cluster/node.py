@@ -1,8 +1,11 @@
 """One node of a cluster: a containerd of its own and its turnstile-content."""
+import collections
 import hashlib
 import os
 import re
 import subprocess
+import urllib.error
+import urllib.request
 
 from processes import PATIENCE, Process, binary, die_with_parent, read
 
@@ -64,7 +67,8 @@ state = "{self.directory}/state"
         self._lives += 1
         self.plugin = Process([binary("turnstile-content"), "--socket", self.plugin_socket, "--node", self.name,
                                "--server", self.cluster.server_url, "--state", os.path.join(self.directory, "content"),
-                               *self.roots, *self.cluster.plugin_flags], os.path.join(self.directory, "plugin.log"))
+                               "--metrics-listen", "127.0.0.1:0", *self.roots, *self.cluster.plugin_flags],
+                              os.path.join(self.directory, "plugin.log"))
         self.plugin.wait_until(lambda: read(self.plugin.log).count("listening on ") == self._lives, "listens")
 
     def ctr(self, *arguments, check=True, **more):
@@ -105,6 +109,20 @@ state = "{self.directory}/state"
 
     def log(self):
         return read(self.containerd.log)
+
+    def monitor(self, path):
+        """(status, body) of the plugin's own HTTP."""
+        address = re.findall(r"^metrics on (\S+)$", read(self.plugin.log), re.M)[-1]
+        try:
+            with urllib.request.urlopen(f"http://{address}{path}", timeout=PATIENCE) as answer:
+                return answer.status, answer.read().decode()
+        except urllib.error.HTTPError as error:
+            return error.code, error.read().decode()
+
+    def metrics(self):
+        """name without "turnstile_content_" -> value"""
+        found = re.findall(r"^turnstile_content_(\w+) (\S+)$", self.monitor("/metrics")[1], re.M)
+        return collections.Counter({name: int(float(value)) for name, value in found})
 
     def stop(self):
         for process in (self.containerd, self.plugin):
