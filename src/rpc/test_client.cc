@@ -1,6 +1,7 @@
 // See test_client.h.
 #include "rpc/test_client.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <sys/socket.h>
@@ -34,8 +35,10 @@ http::UniqueFd connect_to(const std::string& socket) {
   address.sun_family = AF_UNIX;
   TS_CHECK(socket.size() < sizeof address.sun_path, "a test's path is short");
   std::memcpy(address.sun_path, socket.data(), socket.size());
-  http::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  // Blocking while it connects: the server may have a queue at its door.
+  http::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fd.reset();
+  if (fd.is_open()) ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   return fd;
 }
 

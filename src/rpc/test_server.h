@@ -149,6 +149,13 @@ class ServerTest : public testing::Test {
               call.write(message_of("some"));
               return Status{Code::out_of_range, message};
             }}},
+      {"/t/SomeThenWait",
+       {.run =
+            [this](Call& call) {
+              call.write(message_of("some"));
+              events_.await("open");
+              return Status{Code::out_of_range, "no more"};
+            }}},
       {"/t/Flood", {.run = [this](Call& call) { return flood(call); }}},
       {"/t/Wait", {.run = [this](Call& call) { return wait(call); }}},
       {"/t/ReadAll", {.run = [this](Call& call) { return read_all(call); }}},

@@ -1,0 +1,113 @@
+// Clients that take too little, send too much, or open too many: each is bounded, and the others are served.
+#include <sys/resource.h>
+
+#include <thread>
+
+#include "rpc/message_reader.h"
+#include "rpc/test_server.h"
+
+namespace turnstile::rpc {
+namespace {
+
+using Texts = std::vector<std::string>;
+
+TEST_F(ServerTest, AMethodWhoseClientTakesNothingWaitsWithABoundedAmount) {
+  TestClient client(socket_, {.window = 1000, .grants = false});
+  const int32_t flood = client.begin("/t/Flood");
+  ASSERT_TRUE(events_.await("written", 2 << 20));
+  // Other calls, there and elsewhere, go on.
+  for (int i = 0; i < 20; ++i) EXPECT_EQ(client.call("/t/EchoOnThread", "x").messages(), Texts{"x"});
+  expect_served();
+  EXPECT_LE(events_.count("written"), (2 << 20) + (128 << 10));
+  EXPECT_EQ(client.answer(flood).bytes.size(), 1000u);
+  client.reset(flood);
+  client.await([&] { return client.answer(flood).ended; });
+  EXPECT_TRUE(events_.await("flood ended"));
+}
+
+TEST_F(ServerTest, AClientThatDoesNotReadItsSocketKeepsNobodyElseWaiting) {
+  TestClient client(socket_, {.window = 1 << 30});
+  client.stop_reading();
+  for (int i = 0; i < 4; ++i) client.begin("/t/Flood");
+  ASSERT_TRUE(events_.await("written", 4 * (2 << 20)));
+  for (int i = 0; i < 20; ++i) expect_served();
+  EXPECT_LE(events_.count("written"), size_t(4 * (2 << 20) + (3 << 20)));
+}
+
+TEST_F(ServerTest, AClientMaySendAheadOfAMethodOnlySoMuch) {
+  TestClient client(socket_);
+  const int32_t call = client.begin("/t/Wait");
+  const std::string message(100 << 10, 'm');
+  for (int i = 0; i < 80; ++i) client.send(call, framed(message));
+  client.end(call);
+  ASSERT_TRUE(events_.await("waiting"));
+  ASSERT_TRUE(client.await([&] { return client.room(call) == 0; }));
+  EXPECT_EQ(client.call("/t/Echo", "x").messages(), Texts{"x"});  // all before it has been taken in
+  EXPECT_GE(client.unsent(call), size_t(5 << 20));
+  events_.add("open");
+  ASSERT_TRUE(client.await_end(call));
+  EXPECT_EQ(client.answer(call).status(), 0);
+  EXPECT_EQ(events_.count("read"), 80 * message.size());
+}
+
+TEST_F(ServerTest, TheConnectionsWindowIsGivenBackForCallsThatWereRefused) {
+  TestClient client(socket_);
+  const std::string message(1 << 20, 'm');
+  for (int i = 0; i < 40; ++i) EXPECT_EQ(client.call("/t/None", message).status(), int(Code::unimplemented));
+  EXPECT_EQ(client.call("/t/Echo", message).status(), 0);
+}
+
+TEST_F(ServerTest, ACallThatHasAnsweredEarlyTakesNoMoreOfItsRequest) {
+  TestClient client(socket_);
+  const int32_t call = client.begin("/t/FailLate");
+  client.send(call, framed("enough"));
+  ASSERT_TRUE(client.await_end(call));
+  EXPECT_EQ(client.answer(call).status(), int(Code::out_of_range));
+  EXPECT_EQ(client.answer(call).reset, uint32_t(NGHTTP2_NO_ERROR));
+}
+
+class FewServerTest : public ServerTest {
+ protected:
+  FewServerTest() : ServerTest({.calls_of_connection = 4, .call_threads = 2, .connections = 3}) {}
+};
+
+TEST_F(FewServerTest, ACallForWhichThereIsNoThreadIsUnavailable) {
+  TestClient client(socket_);
+  for (int i = 0; i < 2; ++i) client.end(client.begin("/t/Wait"));
+  ASSERT_TRUE(events_.await("waiting", 2));
+  const Answer answer = client.call("/t/EchoOnThread", "x");
+  EXPECT_EQ(answer.status(), int(Code::unavailable));
+  EXPECT_EQ(client.call("/t/Echo", "x").status(), 0);  // it needs none
+}
+
+TEST_F(FewServerTest, MoreCallsThanAllowedAreRefusedBeforeTheClientKnowsTheLimit) {
+  TestClient client(socket_, {.acknowledges = false});
+  std::vector<int32_t> calls;
+  for (int i = 0; i < 6; ++i) calls.push_back(client.begin("/t/ReadAll"));
+  ASSERT_TRUE(client.await([&] { return client.answer(calls[5]).ended; }));
+  EXPECT_EQ(client.answer(calls[4]).reset, uint32_t(NGHTTP2_REFUSED_STREAM));
+  EXPECT_EQ(client.answer(calls[5]).reset, uint32_t(NGHTTP2_REFUSED_STREAM));
+  EXPECT_FALSE(client.answer(calls[0]).ended);
+}
+
+TEST_F(FewServerTest, MoreConnectionsThanAllowedAreClosedAtOnce) {
+  std::vector<std::unique_ptr<TestClient>> clients;
+  for (int i = 0; i < 3; ++i) {
+    clients.push_back(std::make_unique<TestClient>(socket_));
+    ASSERT_EQ(clients.back()->call("/t/Echo", "x").status(), 0);
+  }
+  TestClient refused(socket_);
+  EXPECT_FALSE(refused.await([] { return false; }));
+  EXPECT_TRUE(refused.gone());
+  clients.pop_back();
+  while (true) {  // the server sees it go in its own time
+    TestClient next(socket_);
+    const int32_t call = next.begin("/t/Echo");
+    next.send(call, framed("x"));
+    next.end(call);
+    if (next.await_end(call)) break;
+  }
+}
+
+}  // namespace
+}  // namespace turnstile::rpc
