@@ -33,7 +33,7 @@ Result<http::UniqueFd> listen_on_unix(const std::string& path) {
   if (::lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode)) return fail(fmt::format("{} is there and is not a socket", path));
     const http::UniqueFd probe = new_socket();
-    if (::connect(probe.get(), generic, sizeof address) == 0 || errno == EAGAIN)
+    if (::connect(probe.get(), generic, sizeof address) == 0 || errno != ECONNREFUSED)  // not surely dead
       return fail(fmt::format("{}: another process listens there", path));
     ::unlink(path.c_str());
   }

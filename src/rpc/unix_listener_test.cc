@@ -65,5 +65,12 @@ TEST(UnixListener, APathMustFitIntoASocketsAddress) {
   EXPECT_NE(listener.error().message.find("shorter"), std::string::npos);
 }
 
+TEST(UnixListener, ALiveSocketOfAnotherKindIsLeftAlone) {
+  const TestDirectory directory;
+  const http::UniqueFd other = bind_at(directory / "socket", SOCK_DGRAM);
+  EXPECT_FALSE(listen_on_unix(directory / "socket"));
+  EXPECT_TRUE(std::filesystem::exists(directory / "socket"));
+}
+
 }  // namespace
 }  // namespace turnstile::rpc
