@@ -10,6 +10,7 @@
 
 #include "base/check.h"
 #include "base/log.h"
+#include "rpc/status_text.h"
 
 namespace turnstile::rpc {
 namespace {
@@ -25,18 +26,6 @@ nghttp2_nv header(std::string_view name, std::string_view value) {
   return {reinterpret_cast<uint8_t*>(const_cast<char*>(name.data())),
           reinterpret_cast<uint8_t*>(const_cast<char*>(value.data())), name.size(), value.size(),
           NGHTTP2_NV_FLAG_NONE};
-}
-
-// grpc-message is printable ASCII; all else is escaped as in a URL.
-std::string escaped(std::string_view text) {
-  std::string out;
-  for (const char byte : text) {
-    if (byte >= ' ' && byte <= '~' && byte != '%')
-      out += byte;
-    else
-      out += fmt::format("%{:02X}", uint8_t(byte));
-  }
-  return out;
 }
 
 std::string_view view(const uint8_t* bytes, size_t size) {
@@ -77,7 +66,7 @@ struct Connection::Callbacks {
     if (size == there.bytes && there.finished) {
       *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
       const Status status = stream.status();
-      const std::string code = fmt::to_string(int(status.code)), message = escaped(status.message);
+      const std::string code = fmt::to_string(int(status.code)), message = status_text(status.message);
       const std::array trailers{header("grpc-status", code), header("grpc-message", message)};
       const int submitted =
           nghttp2_submit_trailer(session, id, trailers.data(), message.empty() ? 1 : trailers.size());
@@ -137,6 +126,14 @@ struct Connection::Callbacks {
     return 0;
   }
 
+  // An answer that nghttp2 will not send must not leave its client waiting.
+  static int on_frame_not_sent(nghttp2_session* session, const nghttp2_frame* frame, int, void* user_data) {
+    const int32_t id = frame->hd.stream_id;
+    if (frame->hd.type == NGHTTP2_HEADERS && of(user_data).find(id))
+      nghttp2_submit_rst_stream(session, NGHTTP2_FLAG_NONE, id, NGHTTP2_INTERNAL_ERROR);
+    return 0;
+  }
+
   static int on_stream_closed(nghttp2_session*, int32_t id, uint32_t, void* user_data) {
     Connection& self = of(user_data);
     self.heads_.erase(id);
@@ -165,6 +162,7 @@ bool Connection::start() {
   nghttp2_session_callbacks_set_on_frame_recv_callback(callbacks, Callbacks::on_frame_received);
   nghttp2_session_callbacks_set_on_data_chunk_recv_callback(callbacks, Callbacks::on_data);
   nghttp2_session_callbacks_set_on_frame_send_callback(callbacks, Callbacks::on_frame_sent);
+  nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, Callbacks::on_frame_not_sent);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Callbacks::on_stream_closed);
   nghttp2_option_set_no_auto_window_update(option, 1);  // we grant room when there is some
   nghttp2_session* session = nullptr;
@@ -308,7 +306,7 @@ void Connection::end_with(int32_t id, const Status& status) {
     return;
   }
   stream->cancel();
-  const std::string code = fmt::to_string(int(status.code)), message = escaped(status.message);
+  const std::string code = fmt::to_string(int(status.code)), message = status_text(status.message);
   const std::array headers{header(":status", "200"), header("content-type", "application/grpc"),
                            header("grpc-status", code), header("grpc-message", message)};
   if (nghttp2_submit_response(session_.get(), id, headers.data(), message.empty() ? 3 : headers.size(),

@@ -109,5 +109,23 @@ TEST_F(FewServerTest, MoreConnectionsThanAllowedAreClosedAtOnce) {
   }
 }
 
+TEST_F(ServerTest, ALongTextOfAnErrorIsCut) {
+  TestClient client(socket_);
+  std::string text;
+  for (int i = 0; i < 100'000; ++i) text += "ö";
+  for (const char* path : {"/t/Fail", "/t/FailLate"}) {
+    const Answer answer = client.call(path, text);
+    EXPECT_GT(answer.status(), 0) << path;
+    EXPECT_GE(answer.text().size(), 1000u) << path;
+    EXPECT_LE(answer.text().size(), 4096u) << path;
+    EXPECT_TRUE(answer.text().ends_with("%C3%B6...")) << path;  // no half of a letter
+  }
+}
+
+TEST_F(ServerTest, SpacesAtTheEndsOfAnErrorsTextArePartOfIt) {
+  TestClient client(socket_);
+  EXPECT_EQ(client.call("/t/Fail", " a b ").text(), "%20a b%20");
+}
+
 }  // namespace
 }  // namespace turnstile::rpc
