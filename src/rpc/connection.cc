@@ -21,6 +21,8 @@ constexpr uint32_t kStreamWindow =
     2 << 20;  // two of containerd's messages: it need not wait in the middle of one
 constexpr int32_t kConnectionWindow = 16 << 20;
 constexpr uint32_t kMaxHeaders = 16 << 10;
+// containerd cancels each Read when it has its bytes, often before the status is there: thousands a second.
+constexpr uint64_t kResetsAtOnce = 1 << 20, kResetsOfASecond = 100'000;
 
 nghttp2_nv header(std::string_view name, std::string_view value) {
   return {reinterpret_cast<uint8_t*>(const_cast<char*>(name.data())),
@@ -165,6 +167,7 @@ bool Connection::start() {
   nghttp2_session_callbacks_set_on_frame_not_send_callback(callbacks, Callbacks::on_frame_not_sent);
   nghttp2_session_callbacks_set_on_stream_close_callback(callbacks, Callbacks::on_stream_closed);
   nghttp2_option_set_no_auto_window_update(option, 1);  // we grant room when there is some
+  nghttp2_option_set_stream_reset_rate_limit(option, kResetsAtOnce, kResetsOfASecond);
   nghttp2_session* session = nullptr;
   TS_CHECK(nghttp2_session_server_new2(&session, callbacks, this, option) == 0, "there is memory");
   session_.reset(session);
