@@ -250,6 +250,8 @@ void Connection::begin_call(int32_t id) {
 }
 
 void Connection::request_ended(Stream& stream) {
+  if (stream.in_the_middle())
+    return end_with(stream.id(), {Code::internal, "the request ended in the middle of a message"});
   stream.end_of_request();
   if (stream.ended || !stream.method || !stream.method->run_at_once) return;
   const std::string* request = stream.first_message();
@@ -299,16 +301,16 @@ void Connection::answer(Stream& stream) {
     broken_ = true;
 }
 
-// Ends a call that has not answered anything: its status is the whole answer.
+// Ends a call: its status is the whole answer, unless there is some of one already.
 void Connection::end_with(int32_t id, const Status& status) {
   Stream* stream = find(id);
   if (!stream || stream->ended) return;
   stream->ended = true;
+  stream->cancel();
   if (stream->answer_begun) {
     nghttp2_submit_rst_stream(session_.get(), NGHTTP2_FLAG_NONE, id, NGHTTP2_INTERNAL_ERROR);
     return;
   }
-  stream->cancel();
   const std::string code = fmt::to_string(int(status.code)), message = status_text(status.message);
   const std::array headers{header(":status", "200"), header("content-type", "application/grpc"),
                            header("grpc-status", code), header("grpc-message", message)};

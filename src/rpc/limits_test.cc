@@ -141,5 +141,16 @@ TEST_F(ServerTest, AClientThatCancelsAllItsCallsKeepsItsConnection) {
   EXPECT_FALSE(client.was_told_to_go());
 }
 
+TEST_F(ServerTest, ARequestThatEndsInTheMiddleOfAMessageIsAnError) {
+  TestClient client(socket_);
+  for (const char* path : {"/t/Echo", "/t/EchoOnThread"}) {
+    const int32_t call = client.begin(path);
+    client.send(call, framed("message").substr(0, 8));
+    client.end(call);
+    ASSERT_TRUE(client.await_end(call));
+    EXPECT_EQ(client.answer(call).status(), int(Code::internal)) << path;
+  }
+}
+
 }  // namespace
 }  // namespace turnstile::rpc

@@ -38,6 +38,7 @@ class Stream final : public Call {
   // Bytes of the client's, and how many of them it may send again at once. An error ends the call.
   std::optional<Status> take(std::string_view bytes, size_t& granted);
   void end_of_request();
+  bool in_the_middle() const { return reader_.in_the_middle(); }  // of a message
   // The message that read() would return now; none: it would wait, or return false.
   const std::string* first_message() const;
   // The rest of what take() has not granted, once its reason has gone.
