@@ -87,6 +87,8 @@ struct Connection::Callbacks {
                        const uint8_t* value, size_t value_size, uint8_t, void* user_data) {
     const auto head = of(user_data).heads_.find(frame->hd.stream_id);
     if (head == of(user_data).heads_.end()) return 0;  // trailers, which say nothing to us
+    head->second.size += name_size + value_size;
+    if (head->second.size > kMaxHeaders) return 0;
     const std::string_view key = view(name, name_size);
     if (key == ":path") head->second.path = view(value, value_size);
     if (key == ":method") head->second.method = view(value, value_size);
@@ -239,6 +241,8 @@ void Connection::begin_call(int32_t id) {
       id, surroundings_.max_message,
       [&shared = surroundings_, connection = number_, id] { shared.something_to_do(connection, id); });
   streams_[id] = stream;
+  if (head.size > kMaxHeaders)
+    return end_with(id, {Code::resource_exhausted, fmt::format("headers of more than {} bytes", kMaxHeaders)});
   const auto method = surroundings_.methods.find(head.path);
   if (head.method != "POST" || !head.content_type.starts_with("application/grpc"))
     return end_with(id,

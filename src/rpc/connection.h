@@ -53,6 +53,7 @@ class Connection final : public http::Source {
   // A request's headers, as far as they matter.
   struct Head {
     std::string method, path, content_type;
+    size_t size = 0;  // of them all
   };
 
   void receive();

@@ -152,5 +152,24 @@ TEST_F(ServerTest, ARequestThatEndsInTheMiddleOfAMessageIsAnError) {
   }
 }
 
+TEST_F(ServerTest, HeadersAreTakenUpToALimit) {
+  TestClient client(socket_);
+  const auto with = [&](size_t size) {
+    const int32_t call = client.begin({{":method", "POST"},
+                                       {":scheme", "http"},
+                                       {":authority", "test"},
+                                       {":path", "/t/Echo"},
+                                       {"content-type", "application/grpc"},
+                                       {"more", std::string(size, 'h')}});
+    client.send(call, framed("x"));
+    client.end(call);
+    EXPECT_TRUE(client.await_end(call));
+    return client.answer(call).status();
+  };
+  EXPECT_EQ(with(15'000), 0);
+  EXPECT_EQ(with(60'000), int(Code::resource_exhausted));
+  EXPECT_EQ(with(100), 0);
+}
+
 }  // namespace
 }  // namespace turnstile::rpc
