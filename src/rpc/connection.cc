@@ -58,21 +58,16 @@ struct Connection::Callbacks {
   }
 
   // How much of the next DATA frame there is; on_send_data() fetches it.
-  static ssize_t on_read(nghttp2_session* session, int32_t id, uint8_t*, size_t size, uint32_t* flags,
-                         nghttp2_data_source* source, void*) {
-    const Stream& stream = *static_cast<Stream*>(source->ptr);
+  static ssize_t on_read(nghttp2_session*, int32_t, uint8_t*, size_t size, uint32_t* flags,
+                         nghttp2_data_source* source, void* user_data) {
+    Stream& stream = *static_cast<Stream*>(source->ptr);
     const Sendable there = stream.sendable();
-    if (there.bytes == 0 && !there.finished) return NGHTTP2_ERR_DEFERRED;
+    if (there.bytes == 0) return NGHTTP2_ERR_DEFERRED;
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
     size = std::min(size, there.bytes);
     if (size == there.bytes && there.finished) {
       *flags |= NGHTTP2_DATA_FLAG_EOF | NGHTTP2_DATA_FLAG_NO_END_STREAM;
-      const Status status = stream.status();
-      const std::string code = fmt::to_string(int(status.code)), message = status_text(status.message);
-      const std::array trailers{header("grpc-status", code), header("grpc-message", message)};
-      const int submitted =
-          nghttp2_submit_trailer(session, id, trailers.data(), message.empty() ? 1 : trailers.size());
-      if (submitted != 0) return NGHTTP2_ERR_TEMPORAL_CALLBACK_FAILURE;
+      of(user_data).submit_trailers(stream);
     }
     return ssize_t(size);
   }
@@ -242,7 +237,8 @@ void Connection::begin_call(int32_t id) {
       [&shared = surroundings_, connection = number_, id] { shared.something_to_do(connection, id); });
   streams_[id] = stream;
   if (head.size > kMaxHeaders)
-    return end_with(id, {Code::resource_exhausted, fmt::format("headers of more than {} bytes", kMaxHeaders)});
+    return end_with(id,
+                    {Code::resource_exhausted, fmt::format("headers of more than {} bytes", kMaxHeaders)});
   const auto method = surroundings_.methods.find(head.path);
   if (head.method != "POST" || !head.content_type.starts_with("application/grpc"))
     return end_with(id,
@@ -292,6 +288,7 @@ void Connection::answer(Stream& stream) {
   const Sendable there = stream.sendable();
   if (stream.ended || (there.bytes == 0 && !there.finished)) return;
   if (stream.answer_begun) {
+    if (there.bytes == 0) return submit_trailers(stream);      // all has left: nobody else asks for them
     nghttp2_session_resume_data(session_.get(), stream.id());  // fails when it is not deferred: fine
     return;
   }
@@ -302,6 +299,17 @@ void Connection::answer(Stream& stream) {
   provider.source.ptr = &stream;
   provider.read_callback = Callbacks::on_read;
   if (nghttp2_submit_response(session_.get(), stream.id(), headers.data(), headers.size(), &provider) != 0)
+    broken_ = true;
+}
+
+// The status behind messages. It does not wait for the client to take more of them.
+void Connection::submit_trailers(Stream& stream) {
+  stream.ended = true;
+  const Status status = stream.status();
+  const std::string code = fmt::to_string(int(status.code)), message = status_text(status.message);
+  const std::array trailers{header("grpc-status", code), header("grpc-message", message)};
+  if (nghttp2_submit_trailer(session_.get(), stream.id(), trailers.data(),
+                             message.empty() ? 1 : trailers.size()) != 0)
     broken_ = true;
 }
 

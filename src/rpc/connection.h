@@ -64,6 +64,7 @@ class Connection final : public http::Source {
   void request_ended(Stream& stream);
   void run_on_thread(Stream& stream);
   void answer(Stream& stream);
+  void submit_trailers(Stream& stream);
   void end_with(int32_t id, const Status& status);
   Stream* find(int32_t id);
 

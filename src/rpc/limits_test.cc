@@ -171,5 +171,17 @@ TEST_F(ServerTest, HeadersAreTakenUpToALimit) {
   EXPECT_EQ(with(100), 0);
 }
 
+TEST_F(ServerTest, AStatusNeedsNoWindow) {
+  const size_t size = framed("some").size();
+  TestClient client(socket_, {.window = uint32_t(size), .grants = false});
+  const int32_t call = client.begin("/t/SomeThenWait");
+  client.end(call);
+  ASSERT_TRUE(client.await([&] { return client.answer(call).messages() == Texts{"some"}; }));
+  events_.add("open");
+  ASSERT_TRUE(client.await_end(call));
+  EXPECT_EQ(client.answer(call).status(), int(Code::out_of_range));
+  EXPECT_EQ(client.answer(call).text(), "no more");
+}
+
 }  // namespace
 }  // namespace turnstile::rpc

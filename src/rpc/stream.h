@@ -53,7 +53,7 @@ class Stream final : public Call {
 
   const Method* method = nullptr;
   bool answer_begun = false;  // the loop's: headers have left
-  bool ended = false;         // the loop's: the status has left
+  bool ended = false;         // the loop's: the status is on its way, and nothing comes after it
 
  private:
   static constexpr size_t kMaxUnsent = 2 << 20;
