@@ -21,6 +21,9 @@ constexpr uint32_t kStreamWindow =
     2 << 20;  // two of containerd's messages: it need not wait in the middle of one
 constexpr int32_t kConnectionWindow = 16 << 20;
 constexpr uint32_t kMaxHeaders = 16 << 10;
+// Frames that nghttp2 wants to send beside DATA, for each call that there may be: more than a client can
+// need.
+constexpr size_t kFramesOfCall = 16;
 // containerd cancels each Read when it has its bytes, often before the status is there: thousands a second.
 constexpr uint64_t kResetsAtOnce = 1 << 20, kResetsOfASecond = 100'000;
 
@@ -186,6 +189,12 @@ void Connection::on_ready(uint32_t events) {
   if (broken_) return;
   if (events & (EPOLLIN | EPOLLHUP | EPOLLERR)) receive();
   if (!broken_) send();
+  if (broken_ || !waits_for_room_) return;
+  // It takes nothing and keeps asking for refusals and acknowledgements: they must not pile up.
+  const size_t frames = nghttp2_session_get_outbound_queue_size(session_.get());
+  if (frames <= kFramesOfCall * surroundings_.max_calls) return;
+  log_warning("a client sends and does not read; it was cut off", {{"frames", frames}});
+  broken_ = true;
 }
 
 void Connection::receive() {

@@ -183,5 +183,14 @@ TEST_F(ServerTest, AStatusNeedsNoWindow) {
   EXPECT_EQ(client.answer(call).text(), "no more");
 }
 
+TEST_F(ServerTest, AClientThatProvokesAnswersAndReadsNoneIsCut) {
+  TestClient client(socket_);
+  client.stop_reading();
+  // Calls above the limit are refused one by one as long as the client has not acknowledged the limit.
+  for (int i = 0; i < 200'000 && !client.gone(); ++i) client.begin("/t/Echo");
+  EXPECT_TRUE(client.await([&] { return client.gone(); }));
+  expect_served();
+}
+
 }  // namespace
 }  // namespace turnstile::rpc
