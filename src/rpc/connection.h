@@ -43,7 +43,8 @@ class Connection final : public http::Source {
   void cancel_all();
 
   bool broken() const { return broken_; }
-  bool has_calls() const { return !streams_.empty(); }
+  // Calls, or answers of calls that the socket has not taken yet.
+  bool is_busy() const { return !streams_.empty() || !outgoing_.empty(); }
 
  private:
   struct Callbacks;  // nghttp2's, in C

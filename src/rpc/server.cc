@@ -107,9 +107,10 @@ class LoopServer final : public Server {
       acceptor_.socket.reset();
       for (const auto& [number, connection] : connections_) connection->say_goodbye();
     }
-    bool calls = false;
-    for (const auto& [number, connection] : connections_) calls |= connection->has_calls();
-    return !calls || Clock::now().time_since_epoch() >= stop_at_.load();
+    bool busy = false;
+    for (const auto& [number, connection] : connections_)
+      busy |= !connection->broken() && connection->is_busy();
+    return !busy || Clock::now().time_since_epoch() >= stop_at_.load();
   }
 
   const Limits limits_;

@@ -52,5 +52,23 @@ TEST_F(StopTest, WithoutCallsItIsImmediateAndMayBeRepeated) {
   EXPECT_TRUE(client.was_told_to_go());
 }
 
+TEST_F(StopTest, AnAnswerThatIsStillOnItsWayArrives) {
+  TestClient client(socket_, {.window = 1 << 30});
+  client.stop_reading();
+  const int32_t call = client.begin("/t/Large");
+  client.send(call, framed("1000000"));
+  client.end(call);
+  ASSERT_TRUE(events_.await("large"));
+  std::future<void> stopped = stop_in_the_background(seconds(30));
+  // It has begun to stop when nobody is let in any more.
+  while (connect_to(socket_).is_open()) std::this_thread::yield();
+  EXPECT_EQ(stopped.wait_for(std::chrono::milliseconds(100)), std::future_status::timeout);
+  client.read_again();
+  ASSERT_TRUE(client.await_end(call));
+  EXPECT_EQ(client.answer(call).status(), 0);
+  EXPECT_EQ(client.answer(call).bytes.size(), 1'000'000u + 8 + 5);
+  stopped.get();
+}
+
 }  // namespace
 }  // namespace turnstile::rpc
