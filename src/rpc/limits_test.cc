@@ -192,5 +192,31 @@ TEST_F(ServerTest, AClientThatProvokesAnswersAndReadsNoneIsCut) {
   expect_served();
 }
 
+TEST_F(ServerTest, OutOfDescriptorsItWaitsWithoutBurningTheProcessor) {
+  TestClient served(socket_);
+  ASSERT_EQ(served.call("/t/Echo", "x").status(), 0);
+  // All descriptors up to the limit are taken, and one more for the client.
+  http::UniqueFd first(::dup(0));
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
+  const rlimit little{rlim_t(first.get()) + 1, before.rlim_max};
+  first.reset();
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &little), 0);
+  TestClient waiting(socket_);
+  ASSERT_FALSE(waiting.gone());
+  const auto cpu = [] {
+    timespec used;
+    ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
+    return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
+  };
+  const auto cpu_before = cpu();
+  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // nothing happens: that is what is tested
+  const auto used = cpu() - cpu_before;
+  EXPECT_EQ(served.call("/t/Echo", "x").status(), 0);
+  ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
+  EXPECT_EQ(waiting.call("/t/Echo", "x").status(), 0);
+  EXPECT_LT(used, std::chrono::milliseconds(20));
+}
+
 }  // namespace
 }  // namespace turnstile::rpc

@@ -5,6 +5,8 @@
 #include <sys/socket.h>
 
 #include <atomic>
+#include <cerrno>
+#include <optional>
 #include <thread>
 #include <vector>
 
@@ -16,6 +18,11 @@ namespace turnstile::rpc {
 namespace {
 
 using Clock = std::chrono::steady_clock;
+using std::chrono::milliseconds;
+
+// Out of descriptors or memory: to try again at once would only burn the processor.
+constexpr milliseconds kPause{100};
+constexpr milliseconds kLookWhileStopping{20};
 
 class LoopServer final : public Server {
  public:
@@ -29,7 +36,7 @@ class LoopServer final : public Server {
                       limits.calls_of_connection,
                       [this](uint64_t connection, int32_t stream) { ring(connection, stream); }},
         acceptor_(*this, std::move(listener)) {}
-  ~LoopServer() override { stop(std::chrono::milliseconds(0)); }
+  ~LoopServer() override { stop(milliseconds(0)); }
 
   bool begin() {
     if (!poller_.add(acceptor_.socket.get(), EPOLLIN, acceptor_)) return false;
@@ -37,7 +44,7 @@ class LoopServer final : public Server {
     return true;
   }
 
-  void stop(std::chrono::milliseconds grace) override {
+  void stop(milliseconds grace) override {
     if (!loop_.joinable()) return;
     stop_at_.store((Clock::now() + grace).time_since_epoch());
     stopping_.store(true);
@@ -70,7 +77,10 @@ class LoopServer final : public Server {
 
   void accept() {
     http::UniqueFd socket(::accept4(acceptor_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
-    if (!socket.is_open()) return;
+    if (!socket.is_open()) {
+      if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause_accepting();
+      return;  // else: that one connection has gone again
+    }
     if (connections_.size() >= limits_.connections) {
       log_warning("too many connections; one was closed at once", {{"limit", limits_.connections}});
       return;
@@ -80,10 +90,23 @@ class LoopServer final : public Server {
     if (connection->start()) connections_.emplace(number, std::move(connection));
   }
 
+  void pause_accepting() {
+    log_warning("cannot accept connections for the moment", {{"errno", errno}});
+    poller_.change(acceptor_.socket.get(), 0, acceptor_);
+    accept_again_ = Clock::now() + kPause;
+  }
+
+  void go_on_accepting() {
+    if (!accept_again_ || Clock::now() < *accept_again_) return;
+    accept_again_.reset();
+    if (acceptor_.socket.is_open()) poller_.change(acceptor_.socket.get(), EPOLLIN, acceptor_);
+  }
+
   void run() {
     while (true) {
-      poller_.wait(stopping_.load() ? std::chrono::milliseconds(20) : std::chrono::milliseconds(-1));
+      poller_.wait(stopping_.load() ? kLookWhileStopping : accept_again_ ? kPause : milliseconds(-1));
       poller_.dispatch();
+      go_on_accepting();
       look_at_streams();
       std::erase_if(connections_, [](const auto& entry) { return entry.second->broken(); });
       if (stopping_.load() && say_goodbye_and_see_whether_all_ended()) break;
@@ -120,6 +143,7 @@ class LoopServer final : public Server {
   Acceptor acceptor_;
   std::unordered_map<uint64_t, std::unique_ptr<Connection>> connections_;
   uint64_t last_connection_ = 0;
+  std::optional<Clock::time_point> accept_again_;  // while there is no room for more
   std::vector<ToDo> looking_at_;
   Mutex mutex_;
   std::vector<ToDo> to_do_ TS_GUARDED_BY(mutex_);
