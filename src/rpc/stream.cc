@@ -27,18 +27,29 @@ bool Stream::read(std::string& message) {
 bool Stream::write(Message message) {
   const std::array<char, kPrefixSize> prefix = prefix_of(message.head.size() + message.data_size);
   message.head.insert(0, prefix.data(), prefix.size());
+  bool first = false;
   {
     const Locked lock(mutex_);
     if (!at_once_)
       changed_.wait(mutex_, [this]() TS_NO_ANALYSIS { return outbox_bytes_ < kMaxUnsent || cancelled_; });
     if (cancelled_) return false;
+    first = outbox_bytes_ == 0;
     outbox_bytes_ += message.head.size() + message.data_size;
-    const size_t head_size = message.head.size();
-    outbox_.push_back({nullptr, std::move(message.head), nullptr, head_size});
-    if (message.data_size > 0) outbox_.push_back({message.data, {}, message.data.get(), message.data_size});
+    put(std::move(message));
   }
-  if (!at_once_) something_to_do_();
+  if (first && !at_once_) something_to_do_();  // else the loop knows, and has not come to the end
   return true;
+}
+
+void Stream::put(Message message) {
+  if (!outbox_.empty() && !outbox_.back().owner && outbox_.back().size < kShared) {
+    outbox_.back().copied += message.head;  // many small messages are few parts
+    outbox_.back().size += message.head.size();
+  } else {
+    const size_t size = message.head.size();
+    outbox_.push_back({nullptr, std::move(message.head), nullptr, size});
+  }
+  if (message.data_size > 0) outbox_.push_back({message.data, {}, message.data.get(), message.data_size});
 }
 
 void Stream::finish(Status status) {

@@ -17,8 +17,9 @@ struct Sendable {
   bool finished = false;  // and nothing comes after them but the status
 };
 
-// Limits: one complete message waits here for its method, and what the client may still send behind it is not
-// granted before that is taken. Towards the client write() waits above kMaxUnsent bytes.
+// Limits: while a complete message waits here for its method, the client is granted nothing; so it can have a
+// window's worth of messages behind it, and no more (of empty ones that is seven times their bytes). Towards
+// the client write() waits above kMaxUnsent bytes.
 //
 // Threads: read(), write() and finish() by the one that runs the method; all else by the loop.
 class Stream final : public Call {
@@ -57,6 +58,7 @@ class Stream final : public Call {
 
  private:
   static constexpr size_t kMaxUnsent = 2 << 20;
+  static constexpr size_t kShared = 16 << 10;
 
   struct Part {
     std::shared_ptr<const char[]> owner;  // none: the bytes are copied
@@ -64,6 +66,8 @@ class Stream final : public Call {
     const char* data = nullptr;
     size_t size = 0;
   };
+
+  void put(Message message) TS_REQUIRES(mutex_);
 
   const int32_t id_;
   const std::function<void()> something_to_do_;
