@@ -17,6 +17,7 @@ namespace {
 
 constexpr size_t kReceiveAtOnce = 256 << 10;
 constexpr size_t kSendAtOnce = 1 << 20;
+constexpr int kSendsOfATurn = 8;  // then others have theirs
 constexpr uint32_t kStreamWindow =
     2 << 20;  // two of containerd's messages: it need not wait in the middle of one
 constexpr int32_t kConnectionWindow = 16 << 20;
@@ -213,7 +214,7 @@ void Connection::receive() {
 
 // More is made only when all that was made before has left: so what lies here has a limit.
 void Connection::send() {
-  while (true) {
+  for (int turn = 0; turn < kSendsOfATurn; ++turn) {
     const Outgoing::Sent sent = outgoing_.send_to(socket_.get());
     if (sent == Outgoing::Sent::broken) broken_ = true;
     if (sent != Outgoing::Sent::all) return watch_for_room(!broken_);
@@ -223,6 +224,7 @@ void Connection::send() {
       broken_ = true;
     return watch_for_room(false);
   }
+  watch_for_room(true);
 }
 
 void Connection::watch_for_room(bool wanted) {
