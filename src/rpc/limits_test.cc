@@ -83,7 +83,7 @@ TEST_F(FewServerTest, ACallForWhichThereIsNoThreadIsUnavailable) {
 TEST_F(FewServerTest, MoreCallsThanAllowedAreRefusedBeforeTheClientKnowsTheLimit) {
   TestClient client(socket_, {.acknowledges = false});
   std::vector<int32_t> calls;
-  for (int i = 0; i < 6; ++i) calls.push_back(client.begin("/t/ReadAll"));
+  for (int i = 0; i < 6; ++i) calls.push_back(client.begin("/t/Echo"));
   ASSERT_TRUE(client.await([&] { return client.answer(calls[5]).ended; }));
   EXPECT_EQ(client.answer(calls[4]).reset, uint32_t(NGHTTP2_REFUSED_STREAM));
   EXPECT_EQ(client.answer(calls[5]).reset, uint32_t(NGHTTP2_REFUSED_STREAM));
