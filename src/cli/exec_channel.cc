@@ -54,7 +54,7 @@ ChannelEnds make_channel() {
   std::array<int, 2> ends{};
   TS_CHECK(socketpair(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0, ends.data()) == 0,
            "there is a pair of sockets");
-  return {.cli = Fd(ends[0]), .supervisor = Fd(ends[1])};
+  return {.cli = UniqueFd(ends[0]), .supervisor = UniqueFd(ends[1])};
 }
 
 bool send_order(int fd, const Order& order, const std::string& payload) {

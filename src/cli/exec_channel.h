@@ -44,7 +44,7 @@ struct Notice {
 };
 
 struct ChannelEnds {
-  Fd cli, supervisor;
+  UniqueFd cli, supervisor;
 };
 ChannelEnds make_channel();
 

@@ -62,8 +62,8 @@ ExecSession::ExecSession(const std::vector<std::string>& command, const Signals&
   ChannelEnds ends = make_channel();
   std::array<int, 2> progress{};
   TS_CHECK(pipe2(progress.data(), O_NONBLOCK) == 0, "there is a pipe");
-  progress_ = Fd(progress[0]);
-  Fd command_progress(progress[1]);
+  progress_ = UniqueFd(progress[0]);
+  UniqueFd command_progress(progress[1]);
   fcntl(progress_.get(), F_SETFD, FD_CLOEXEC);
   // The command's end blocks like any pipe: a writer must not see EAGAIN.
   fcntl(command_progress.get(), F_SETFL, 0);
@@ -71,8 +71,8 @@ ExecSession::ExecSession(const std::vector<std::string>& command, const Signals&
   supervisor_ = fork();
   TS_CHECK(supervisor_ >= 0, "a process can be forked");
   if (supervisor_ == 0) {
-    ends.cli = Fd();
-    progress_ = Fd();
+    ends.cli = UniqueFd();
+    progress_ = UniqueFd();
     setenv("TURNSTILE_PROGRESS_FD", fmt::to_string(command_progress.get()).c_str(), 1);
     supervise({.command = command,
                .mask = signals.mask_before(),
@@ -86,14 +86,14 @@ ExecSession::ExecSession(const std::vector<std::string>& command, const Signals&
 }
 
 ExecSession::~ExecSession() {
-  channel_ = Fd();
+  channel_ = UniqueFd();
   while (waitpid(supervisor_, nullptr, 0) < 0 && errno == EINTR) continue;
   if (foreground_ && leader_ != 0) tcsetpgrp(STDIN_FILENO, getpgrp());
 }
 
 // The callback may come late, on a thread of the client's: it shares the descriptor.
 void ExecSession::watch_hold(Hold& hold) {
-  changed_ = std::make_shared<Fd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
+  changed_ = std::make_shared<UniqueFd>(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK));
   hold.on_change([changed = changed_](HoldState) {
     const uint64_t one = 1;
     (void)!write(changed->get(), &one, sizeof one);
@@ -153,7 +153,7 @@ void ExecSession::pass_progress(Hold& hold) {
     }
     if (progress_text_.size() > kLongestProgressLine) progress_text_.clear();
   }
-  if (got == 0) progress_ = Fd();  // nobody is left to write; poll passes over -1
+  if (got == 0) progress_ = UniqueFd();  // nobody is left to write; poll passes over -1
 }
 
 std::optional<CommandEnd> ExecSession::take_notice() {

@@ -52,9 +52,9 @@ class ExecSession {
 
   const Signals& signals_;
   bool foreground_ = false;  // the command has the terminal, which we take back
-  Fd channel_, progress_;
+  UniqueFd channel_, progress_;
   std::string progress_text_;  // a line that has not ended yet
-  std::shared_ptr<Fd> changed_;
+  std::shared_ptr<UniqueFd> changed_;
   pid_t supervisor_ = 0, leader_ = 0;
   Steady::time_point told_until_{};
   bool told_lost_ = false;

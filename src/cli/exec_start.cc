@@ -45,8 +45,8 @@ void become(const CommandStart& start, pid_t parent) {
 std::expected<pid_t, int> start_command(const CommandStart& start) {
   std::array<int, 2> ends{};
   if (pipe2(ends.data(), O_CLOEXEC) != 0) return std::unexpected(errno);
-  const Fd reading(ends[0]);
-  Fd writing(ends[1]);
+  const UniqueFd reading(ends[0]);
+  UniqueFd writing(ends[1]);
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) return std::unexpected(errno);
@@ -57,7 +57,7 @@ std::expected<pid_t, int> start_command(const CommandStart& start) {
     _exit(127);
   }
   setpgid(pid, pid);  // also here: whichever of the two is first, the group is there when we go on
-  writing = Fd();
+  writing = UniqueFd();
   int why = 0;
   // Ends empty when exec has closed the other end.
   if (read(reading.get(), &why, sizeof why) != ssize_t(sizeof why)) return pid;

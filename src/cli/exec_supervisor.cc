@@ -167,7 +167,7 @@ class Supervisor {
 
 }  // namespace
 
-void supervise(const SupervisorSettings& settings, Fd channel) {
+void supervise(const SupervisorSettings& settings, UniqueFd channel) {
   // Out of the CLI's group, so that what is sent to that (Ctrl-C, kill -9 -PGID) does not end us before we
   // have ended the command; in its session, for the command's terminal is there.
   setpgid(0, 0);

@@ -23,6 +23,6 @@ struct SupervisorSettings {
 // descendant that has not found a parent outside. A command that ends by itself takes the rest of its group
 // with it (SIGTERM, two seconds, SIGKILL); what has left the group by setsid goes on then.
 // Time: steady clock, the same in both processes. Threads: none.
-[[noreturn]] void supervise(const SupervisorSettings& settings, Fd channel);
+[[noreturn]] void supervise(const SupervisorSettings& settings, UniqueFd channel);
 
 }  // namespace turnstile::cli

@@ -12,21 +12,12 @@
 
 namespace turnstile::cli {
 
-Fd& Fd::operator=(Fd&& other) noexcept {
-  std::swap(fd_, other.fd_);
-  return *this;
-}
-
-Fd::~Fd() {
-  if (fd_ >= 0) close(fd_);
-}
-
 Signals::Signals(std::initializer_list<int> numbers) {
   sigset_t set;
   sigemptyset(&set);
   for (const int number : numbers) sigaddset(&set, number);
   pthread_sigmask(SIG_BLOCK, &set, &before_);
-  fd_ = Fd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
+  fd_ = UniqueFd(signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK));
   TS_CHECK(fd_.get() >= 0, "signals can be read from a descriptor");
 }
 

@@ -11,21 +11,9 @@
 #include <thread>
 #include <utility>
 
+#include "base/unique_fd.h"
+
 namespace turnstile::cli {
-
-// A file descriptor that is closed with its owner.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Fd& operator=(Fd&& other) noexcept;
-  ~Fd();
-  int get() const { return fd_; }
-
- private:
-  int fd_ = -1;
-};
 
 // Blocks these signals in this thread, and so in those that it starts later, and reads them from fd().
 // Made before any other thread, or the signal may go there. What was set before is set again at the end.
@@ -44,7 +32,7 @@ class Signals {
 
  private:
   sigset_t before_;
-  Fd fd_;
+  UniqueFd fd_;
 };
 
 // While it lives, the first signal that comes uses the stop token.
@@ -60,7 +48,7 @@ class StopOnSignal {
  private:
   std::stop_source stop_;
   std::atomic<int> signal_{0};
-  Fd end_;
+  UniqueFd end_;
   std::jthread thread_;
 };
 

@@ -58,7 +58,7 @@ Outcome<BlobStore> BlobStore::open(const Roots& roots) {
 Outcome<OpenBlob> BlobStore::find(const Digest& digest) const {
   const std::string path = fmt::format("{}/{}", blob_directory(digest), digest.hex());
   const auto look_in = [&](const Directory& root) -> Outcome<OpenBlob> {
-    Outcome<Fd> fd = root.open_file(path, O_RDONLY);
+    Outcome<UniqueFd> fd = root.open_file(path, O_RDONLY);
     if (!fd) return std::unexpected(fd.error());
     const Outcome<struct stat> status = look_at(fd->get());
     if (!status) return std::unexpected(status.error());

@@ -19,7 +19,7 @@
 namespace turnstile::content {
 
 struct OpenBlob {
-  Fd fd;
+  UniqueFd fd;
   int64_t size = 0;
 };
 
@@ -35,7 +35,7 @@ struct IngestStatus {
 // An ingest, opened for writing by its one Writer.
 struct Ingest {
   std::string name;  // of its directory
-  Fd data;
+  UniqueFd data;
   IngestStatus status;
 };
 

@@ -40,13 +40,13 @@ Outcome<Directory> Directory::open_root(const std::string& path, bool create) {
     std::filesystem::create_directories(path, error);
     if (error) return fail_errno("create", path, error.value());
   }
-  Fd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  UniqueFd fd(::open(path.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (!fd.is_open()) return fail_errno("open directory", path, errno);
   return Directory(std::move(fd), path);
 }
 
 Outcome<Directory> Directory::open(const std::string& path) const {
-  Fd fd(open_beneath(fd_.get(), path.c_str(), O_RDONLY | O_DIRECTORY, 0));
+  UniqueFd fd(open_beneath(fd_.get(), path.c_str(), O_RDONLY | O_DIRECTORY, 0));
   if (!fd.is_open()) return fail_errno("open directory", name_of(path), errno);
   return Directory(std::move(fd), name_of(path));
 }
@@ -55,16 +55,16 @@ Outcome<Directory> Directory::open_or_make(const std::string& path) const {
   Outcome<Directory> there = open(path);
   if (there || there.error().code != ErrorClass::not_found) return there;
   const auto [above, name] = split(path);
-  Fd parent(open_beneath(fd_.get(), above.c_str(), O_RDONLY | O_DIRECTORY, 0));
+  UniqueFd parent(open_beneath(fd_.get(), above.c_str(), O_RDONLY | O_DIRECTORY, 0));
   if (!parent.is_open()) return fail_errno("open directory", name_of(above), errno);
   if (::mkdirat(parent.get(), name.c_str(), 0755) != 0 && errno != EEXIST)
     return fail_errno("create directory", name_of(path), errno);
   return open(path);
 }
 
-Outcome<Fd> Directory::open_file(const std::string& path, int flags, mode_t mode) const {
+Outcome<UniqueFd> Directory::open_file(const std::string& path, int flags, mode_t mode) const {
   // O_NONBLOCK: a FIFO that somebody put here must not make us wait for its other end.
-  Fd fd(open_beneath(fd_.get(), path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK, mode));
+  UniqueFd fd(open_beneath(fd_.get(), path.c_str(), flags | O_NOFOLLOW | O_NONBLOCK, mode));
   if (!fd.is_open()) return fail_errno("open", name_of(path), errno);
   const Outcome<struct stat> status = look_at(fd.get());
   if (!status) return std::unexpected(status.error());
@@ -74,7 +74,7 @@ Outcome<Fd> Directory::open_file(const std::string& path, int flags, mode_t mode
 }
 
 Outcome<std::string> Directory::read_small(const std::string& path, size_t limit) const {
-  const Outcome<Fd> fd = open_file(path, O_RDONLY);
+  const Outcome<UniqueFd> fd = open_file(path, O_RDONLY);
   if (!fd) return std::unexpected(fd.error());
   std::string text(limit + 1, '\0');
   const Outcome<size_t> got = read_at(fd->get(), 0, text);

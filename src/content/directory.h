@@ -13,35 +13,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "content/content_error.h"
 
 namespace turnstile::content {
-
-// A file descriptor that is closed when its owner goes.
-class Fd {
- public:
-  Fd() = default;
-  explicit Fd(int fd) : fd_(fd) {}
-  Fd(Fd&& from) noexcept : fd_(std::exchange(from.fd_, -1)) {}
-  Fd& operator=(Fd&& from) noexcept {
-    if (this != &from) {
-      reset();
-      fd_ = std::exchange(from.fd_, -1);
-    }
-    return *this;
-  }
-  ~Fd() { reset(); }
-
-  int get() const { return fd_; }
-  bool is_open() const { return fd_ >= 0; }
-  void reset() {
-    if (fd_ >= 0) ::close(fd_);
-    fd_ = -1;
-  }
-
- private:
-  int fd_ = -1;
-};
 
 // One open directory.
 //
@@ -58,7 +33,7 @@ class Directory {
   // of what it is in.
   Outcome<Directory> open_or_make(const std::string& path) const;
   // A regular file beneath this one; `flags` as for open(2).
-  Outcome<Fd> open_file(const std::string& path, int flags, mode_t mode = 0) const;
+  Outcome<UniqueFd> open_file(const std::string& path, int flags, mode_t mode = 0) const;
 
   // A small file, whole. Error not_found, or failed_precondition when it is larger than `limit`.
   Outcome<std::string> read_small(const std::string& path, size_t limit) const;
@@ -78,10 +53,10 @@ class Directory {
   const std::string& path() const { return path_; }
 
  private:
-  Directory(Fd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  Directory(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
   std::string name_of(const std::string& below) const { return path_ + "/" + below; }
 
-  Fd fd_;
+  UniqueFd fd_;
   std::string path_;  // for messages
 };
 

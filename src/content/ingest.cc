@@ -55,7 +55,7 @@ Outcome<IngestStatus> BlobStore::read_ingest(const std::string& name) const {
   std::optional<IngestStatus> status = parse_about(*about);
   if (!status || directory_of(status->ref) != name)
     return fail(ErrorClass::internal, fmt::format("ingest {}: damaged", name));
-  const Outcome<Fd> data = directory->open_file("data", O_RDONLY);
+  const Outcome<UniqueFd> data = directory->open_file("data", O_RDONLY);
   if (!data) return std::unexpected(data.error());
   const Outcome<struct stat> file = look_at(data->get());
   if (!file) return std::unexpected(file.error());
@@ -73,11 +73,11 @@ Outcome<Ingest> BlobStore::begin_ingest(const std::string& name, IngestStatus st
   status.offset = 0;
   const std::string about = write_about(status);
   if (about.size() > kMaxAbout) return fail(ErrorClass::invalid_argument, "the ref is too long");
-  const Outcome<Fd> file = directory->open_file("about", O_WRONLY | O_CREAT | O_EXCL, 0600);
+  const Outcome<UniqueFd> file = directory->open_file("about", O_WRONLY | O_CREAT | O_EXCL, 0600);
   if (!file) return std::unexpected(file.error());
   if (const Outcome<void> written = write_at(file->get(), 0, about); !written)
     return std::unexpected(written.error());
-  Outcome<Fd> data = directory->open_file("data", O_RDWR | O_CREAT | O_EXCL, 0600);
+  Outcome<UniqueFd> data = directory->open_file("data", O_RDWR | O_CREAT | O_EXCL, 0600);
   if (!data) return std::unexpected(data.error());
   return Ingest{name, std::move(*data), std::move(status)};
 }
@@ -91,7 +91,7 @@ Outcome<Ingest> BlobStore::open_ingest(const std::string& ref, int64_t total,
   if (!status || other_size) return begin_ingest(name, std::move(wanted));
   const Outcome<Directory> directory = ingests_.open(name);
   if (!directory) return std::unexpected(directory.error());
-  Outcome<Fd> data = directory->open_file("data", O_RDWR);
+  Outcome<UniqueFd> data = directory->open_file("data", O_RDWR);
   if (!data) return begin_ingest(name, std::move(wanted));  // a crash just before it was published
   if (status->total == 0) status->total = total;
   return Ingest{name, std::move(*data), std::move(*status)};

@@ -13,7 +13,7 @@ namespace {
 
 // The whole answer, head and body, of one request.
 std::string ask(const std::string& address, const std::string& path, const std::string& method = "GET") {
-  const Fd connection(::socket(AF_INET, SOCK_STREAM, 0));
+  const UniqueFd connection(::socket(AF_INET, SOCK_STREAM, 0));
   sockaddr_in to{};
   to.sin_family = AF_INET;
   to.sin_port = htons(uint16_t(std::stoi(address.substr(address.rfind(':') + 1))));

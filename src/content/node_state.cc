@@ -46,7 +46,7 @@ class Transaction {
 Outcome<std::unique_ptr<NodeState>> NodeState::open(const std::string& directory) {
   const Outcome<Directory> opened = Directory::open_root(directory, true);
   if (!opened) return std::unexpected(opened.error());
-  Outcome<Fd> lock = opened->open_file("lock", O_RDWR | O_CREAT, 0600);
+  Outcome<UniqueFd> lock = opened->open_file("lock", O_RDWR | O_CREAT, 0600);
   if (!lock) return std::unexpected(lock.error());
   if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorClass::unavailable, fmt::format("{}: another process uses this directory", directory));

@@ -59,7 +59,7 @@ class NodeState {
   std::vector<Digest> removals() const;
 
  private:
-  NodeState(Fd lock, Database database) : lock_(std::move(lock)), database_(std::move(database)) {}
+  NodeState(UniqueFd lock, Database database) : lock_(std::move(lock)), database_(std::move(database)) {}
   Outcome<void> load();
   Outcome<void> store(const BlobInfo& info) TS_REQUIRES(writing_);
 
@@ -70,7 +70,7 @@ class NodeState {
 
   // Held while SQLite writes; readers of memory need mutex_ alone and never wait for the disk.
   Mutex writing_;
-  Fd lock_;  // of the directory, against a second process
+  UniqueFd lock_;  // of the directory, against a second process
   Database database_ TS_GUARDED_BY(writing_);
   mutable SharedMutex mutex_;
   std::map<Digest, Row> rows_ TS_GUARDED_BY(mutex_);

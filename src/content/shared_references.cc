@@ -76,7 +76,8 @@ Outcome<void> SharedReferences::write(const Digest& digest, const ReferenceCount
   for (const std::string& node : after.nodes) {
     if (before.nodes.contains(node)) continue;
     if (!is_plain_name(node)) return fail(ErrorClass::invalid_argument, node + " is no name of a node");
-    if (const Outcome<Fd> made = shard->open_file(file_of(digest, node), O_WRONLY | O_CREAT, 0644); !made)
+    if (const Outcome<UniqueFd> made = shard->open_file(file_of(digest, node), O_WRONLY | O_CREAT, 0644);
+        !made)
       return std::unexpected(made.error());
   }
   for (const std::string& node : before.nodes)

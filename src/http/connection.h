@@ -7,12 +7,12 @@
 #include <memory>
 
 #include "base/deadline_heap.h"
+#include "base/unique_fd.h"
 #include "http/buffers.h"
 #include "http/poller.h"
 #include "http/request_reader.h"
 #include "http/response_writer.h"
 #include "http/stream_queue.h"
-#include "http/unique_fd.h"
 
 namespace turnstile::http {
 

@@ -10,10 +10,10 @@
 
 #include "base/clock.h"
 #include "base/sync.h"
+#include "base/unique_fd.h"
 #include "http/connection.h"
 #include "http/counters.h"
 #include "http/poller.h"
-#include "http/unique_fd.h"
 
 namespace turnstile::http {
 

@@ -5,7 +5,7 @@
 #include <string_view>
 
 #include "base/error.h"
-#include "http/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace turnstile::http {
 

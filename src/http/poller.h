@@ -9,7 +9,7 @@
 #include <array>
 #include <chrono>
 
-#include "http/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace turnstile::http {
 

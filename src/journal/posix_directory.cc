@@ -9,6 +9,7 @@
 #include <cstring>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "journal/file.h"
 #include "journal/layout.h"
 
@@ -20,25 +21,9 @@ std::unexpected<Error> system_error(std::string_view what, const std::string& pa
   return fail(fmt::format("cannot {} {}: {}", what, path, std::strerror(code)));
 }
 
-// Owns a file descriptor.
-class Descriptor {
- public:
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&&) = delete;
-  ~Descriptor() {
-    if (fd_ >= 0) ::close(fd_);
-  }
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_;
-};
-
 class PosixFile final : public File {
  public:
-  PosixFile(Descriptor fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
+  PosixFile(UniqueFd fd, std::string path) : fd_(std::move(fd)), path_(std::move(path)) {}
 
   Result<void> write_at(uint64_t offset, std::string_view bytes) override {
     while (!bytes.empty()) {
@@ -84,14 +69,14 @@ class PosixFile final : public File {
   }
 
  private:
-  Descriptor fd_;
+  UniqueFd fd_;
   const std::string path_;
   bool cut_ = false;
 };
 
 class PosixDirectory final : public Directory {
  public:
-  PosixDirectory(std::filesystem::path path, Descriptor fd, Descriptor lock)
+  PosixDirectory(std::filesystem::path path, UniqueFd fd, UniqueFd lock)
       : path_(std::move(path)), fd_(std::move(fd)), lock_(std::move(lock)) {}
 
   Result<std::vector<std::string>> list() override {
@@ -125,14 +110,14 @@ class PosixDirectory final : public Directory {
 
  private:
   Result<std::unique_ptr<File>> open_file(const std::string& name, int flags, std::string_view what) {
-    Descriptor fd(::openat(fd_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
-    if (!fd.valid()) return system_error(what, path_of(name));
+    UniqueFd fd(::openat(fd_.get(), name.c_str(), O_RDWR | O_CLOEXEC | O_NOFOLLOW | flags, 0600));
+    if (!fd.is_open()) return system_error(what, path_of(name));
     return std::make_unique<PosixFile>(std::move(fd), path_of(name));
   }
 
   const std::filesystem::path path_;
-  const Descriptor fd_;
-  const Descriptor lock_;
+  const UniqueFd fd_;
+  const UniqueFd lock_;
 };
 
 // A new directory whose own name is lost in a crash would lose the journal with it.
@@ -142,8 +127,8 @@ Result<void> make_directory(const std::filesystem::path& path) {
     return system_error("create the directory", path.string());
   }
   const std::filesystem::path parent = std::filesystem::absolute(path).parent_path();
-  const Descriptor fd(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid() || ::fsync(fd.get()) != 0) return system_error("sync", parent.string());
+  const UniqueFd fd(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open() || ::fsync(fd.get()) != 0) return system_error("sync", parent.string());
   return {};
 }
 
@@ -153,11 +138,11 @@ Result<std::unique_ptr<Directory>> open_directory(const std::filesystem::path& p
   // "journal/" would have an empty last component and the wrong parent.
   const std::filesystem::path clean = path.has_filename() ? path : path.parent_path();
   if (auto made = make_directory(clean); !made) return std::unexpected(made.error());
-  Descriptor fd(::open(clean.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!fd.valid()) return system_error("open the directory", clean.string());
+  UniqueFd fd(::open(clean.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open()) return system_error("open the directory", clean.string());
   const std::string lock_path = (clean / kLockName).string();
-  Descriptor lock(::openat(fd.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
-  if (!lock.valid()) return system_error("open", lock_path);
+  UniqueFd lock(::openat(fd.get(), kLockName, O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!lock.is_open()) return system_error("open", lock_path);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) != 0) {
     if (errno != EWOULDBLOCK) return system_error("lock", lock_path);
     return fail(

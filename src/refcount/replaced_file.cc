@@ -26,10 +26,10 @@ Expected<void> write_all(int fd, std::string_view bytes, const std::string& path
   return {};
 }
 
-Expected<Descriptor> take_lock(int directory, const std::string& name, const std::string& path) {
+Expected<UniqueFd> take_lock(int directory, const std::string& name, const std::string& path) {
   const std::string lock_path = path + ".lock";
-  Descriptor lock(::openat(directory, (name + ".lock").c_str(), O_RDWR | O_CREAT | kFlags, 0600));
-  if (!lock.valid()) return system_storage_error("open", lock_path, errno);
+  UniqueFd lock(::openat(directory, (name + ".lock").c_str(), O_RDWR | O_CREAT | kFlags, 0600));
+  if (!lock.is_open()) return system_storage_error("open", lock_path, errno);
   if (::flock(lock.get(), LOCK_EX | LOCK_NB) == 0) return lock;
   if (errno != EWOULDBLOCK) return system_storage_error("lock", lock_path, errno);
   return storage_error(fmt::format(
@@ -49,18 +49,14 @@ std::filesystem::path real_path(const std::string& path) {
 
 }  // namespace
 
-Descriptor::~Descriptor() {
-  if (fd_ >= 0) ::close(fd_);
-}
-
 Expected<ReplacedFile> ReplacedFile::open(const std::string& path) {
   if (path.empty()) return invalid_error("the path of a reference count file must not be empty");
   const std::filesystem::path real = real_path(path);
   const std::string name = real.filename().string();
   if (name.empty()) return invalid_error(fmt::format("{} names a directory; name a file in it", path));
   const std::string parent = real.parent_path().string();
-  Descriptor directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
-  if (!directory.valid()) return system_storage_error("open the directory", parent, errno);
+  UniqueFd directory(::open(parent.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!directory.is_open()) return system_storage_error("open the directory", parent, errno);
   auto lock = take_lock(directory.get(), name, real.string());
   if (!lock) return std::unexpected(lock.error());
   ReplacedFile file(real.string(), name, std::move(directory), std::move(*lock));
@@ -70,9 +66,9 @@ Expected<ReplacedFile> ReplacedFile::open(const std::string& path) {
 }
 
 Expected<std::optional<std::string>> ReplacedFile::read() const {
-  const Descriptor fd(::openat(directory_.get(), name_.c_str(), O_RDONLY | kFlags));
-  if (!fd.valid() && errno == ENOENT) return std::nullopt;
-  if (!fd.valid()) return system_storage_error("open", path_, errno);
+  const UniqueFd fd(::openat(directory_.get(), name_.c_str(), O_RDONLY | kFlags));
+  if (!fd.is_open() && errno == ENOENT) return std::nullopt;
+  if (!fd.is_open()) return system_storage_error("open", path_, errno);
   std::string bytes;
   char buffer[65536];
   while (true) {
@@ -106,9 +102,9 @@ Expected<void> ReplacedFile::remove_temporary() {
 }
 
 Expected<void> ReplacedFile::write_temporary(std::string_view bytes) {
-  const Descriptor fd(
+  const UniqueFd fd(
       ::openat(directory_.get(), temporary_name().c_str(), O_WRONLY | O_CREAT | O_TRUNC | kFlags, 0600));
-  if (!fd.valid()) return system_storage_error("create", temporary_path(), errno);
+  if (!fd.is_open()) return system_storage_error("create", temporary_path(), errno);
   if (auto written = write_all(fd.get(), bytes, temporary_path()); !written) return written;
   return sync(fd.get(), temporary_path());
 }

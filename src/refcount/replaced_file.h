@@ -6,28 +6,10 @@
 #include <string_view>
 #include <utility>
 
+#include "base/unique_fd.h"
 #include "turnstile/error.h"
 
 namespace turnstile::refcount {
-
-// Owns a file descriptor.
-class Descriptor {
- public:
-  Descriptor() = default;
-  explicit Descriptor(int fd) : fd_(fd) {}
-  Descriptor(Descriptor&& other) noexcept : fd_(std::exchange(other.fd_, -1)) {}
-  Descriptor& operator=(Descriptor&& other) noexcept {
-    std::swap(fd_, other.fd_);
-    return *this;
-  }
-  ~Descriptor();
-
-  int get() const { return fd_; }
-  bool valid() const { return fd_ >= 0; }
-
- private:
-  int fd_ = -1;
-};
 
 // PATH, with PATH.lock beside it, which says that it is open, and PATH.tmp, the next content while it is
 // being written. At any moment, also when the machine stops, PATH holds one whole content.
@@ -49,7 +31,7 @@ class ReplacedFile {
   Expected<void> replace(std::string_view bytes);
 
  private:
-  ReplacedFile(std::string path, std::string name, Descriptor directory, Descriptor lock)
+  ReplacedFile(std::string path, std::string name, UniqueFd directory, UniqueFd lock)
       : path_(std::move(path)),
         name_(std::move(name)),
         directory_(std::move(directory)),
@@ -63,8 +45,8 @@ class ReplacedFile {
 
   std::string path_;
   std::string name_;  // of path_, within the directory
-  Descriptor directory_;
-  Descriptor lock_;
+  UniqueFd directory_;
+  UniqueFd lock_;
   std::string sync_failure_;  // the message of the sync that failed; empty: none has
 };
 

@@ -148,7 +148,7 @@ struct Connection::Callbacks {
   }
 };
 
-Connection::Connection(uint64_t number, http::UniqueFd socket, const Surroundings& surroundings)
+Connection::Connection(uint64_t number, UniqueFd socket, const Surroundings& surroundings)
     : number_(number), socket_(std::move(socket)), surroundings_(surroundings) {}
 
 Connection::~Connection() { cancel_all(); }

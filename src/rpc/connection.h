@@ -30,7 +30,7 @@ struct Surroundings {
 // Threads: the loop's only.
 class Connection final : public http::Source {
  public:
-  Connection(uint64_t number, http::UniqueFd socket, const Surroundings& surroundings);
+  Connection(uint64_t number, UniqueFd socket, const Surroundings& surroundings);
   ~Connection();  // its calls are cancelled
 
   // False: it cannot be served, and goes.
@@ -70,7 +70,7 @@ class Connection final : public http::Source {
   Stream* find(int32_t id);
 
   const uint64_t number_;
-  http::UniqueFd socket_;
+  UniqueFd socket_;
   const Surroundings& surroundings_;
   std::unique_ptr<nghttp2_session, Free> session_;
   std::unordered_map<int32_t, std::shared_ptr<Stream>> streams_;

@@ -17,7 +17,7 @@ class GarbageTest : public ServerTest {
 
   // Sends all, reads what comes while it does, and goes.
   void send_raw(std::string_view bytes) {
-    const http::UniqueFd socket = connect_to(socket_);
+    const UniqueFd socket = connect_to(socket_);
     ASSERT_TRUE(socket.is_open());
     std::array<char, 65536> buffer;
     while (!bytes.empty()) {

@@ -196,7 +196,7 @@ TEST_F(ServerTest, OutOfDescriptorsItWaitsWithoutBurningTheProcessor) {
   TestClient served(socket_);
   ASSERT_EQ(served.call("/t/Echo", "x").status(), 0);
   // All descriptors up to the limit are taken, and one more for the client.
-  http::UniqueFd first(::dup(0));
+  UniqueFd first(::dup(0));
   rlimit before;
   ASSERT_EQ(::getrlimit(RLIMIT_NOFILE, &before), 0);
   const rlimit little{rlim_t(first.get()) + 1, before.rlim_max};

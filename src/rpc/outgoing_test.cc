@@ -7,7 +7,7 @@
 #include <array>
 #include <random>
 
-#include "http/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace turnstile::rpc {
 namespace {
@@ -17,8 +17,8 @@ class OutgoingTest : public testing::Test {
   void SetUp() override {
     std::array<int, 2> ends;
     ASSERT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends.data()), 0);
-    near_ = http::UniqueFd(ends[0]);
-    far_ = http::UniqueFd(ends[1]);
+    near_ = UniqueFd(ends[0]);
+    far_ = UniqueFd(ends[1]);
     const int small = 4096;
     ASSERT_EQ(::setsockopt(ends[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof small), 0);
   }
@@ -40,7 +40,7 @@ class OutgoingTest : public testing::Test {
   }
 
   Outgoing outgoing_;
-  http::UniqueFd near_, far_;
+  UniqueFd near_, far_;
   std::vector<std::weak_ptr<char[]>> places_;
   std::string expected_, received_;
 };

@@ -26,7 +26,7 @@ constexpr milliseconds kLookWhileStopping{20};
 
 class LoopServer final : public Server {
  public:
-  LoopServer(http::UniqueFd listener, const Methods& methods, const Limits& limits)
+  LoopServer(UniqueFd listener, const Methods& methods, const Limits& limits)
       : limits_(limits),
         threads_(limits.call_threads),
         surroundings_{methods,
@@ -55,10 +55,10 @@ class LoopServer final : public Server {
 
  private:
   struct Acceptor final : http::Source {
-    Acceptor(LoopServer& owner, http::UniqueFd listener) : server(owner), socket(std::move(listener)) {}
+    Acceptor(LoopServer& owner, UniqueFd listener) : server(owner), socket(std::move(listener)) {}
     void on_ready(uint32_t) override { server.accept(); }
     LoopServer& server;
-    http::UniqueFd socket;
+    UniqueFd socket;
   };
   struct ToDo {
     uint64_t connection;
@@ -76,7 +76,7 @@ class LoopServer final : public Server {
   }
 
   void accept() {
-    http::UniqueFd socket(::accept4(acceptor_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
+    UniqueFd socket(::accept4(acceptor_.socket.get(), nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK));
     if (!socket.is_open()) {
       if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) pause_accepting();
       return;  // else: that one connection has gone again
@@ -156,7 +156,7 @@ class LoopServer final : public Server {
 
 Result<std::unique_ptr<Server>> Server::start(const std::string& socket, const Methods& methods,
                                               const Limits& limits) {
-  Result<http::UniqueFd> listener = listen_on_unix(socket);
+  Result<UniqueFd> listener = listen_on_unix(socket);
   if (!listener) return std::unexpected(listener.error());
   auto server = std::make_unique<LoopServer>(std::move(*listener), methods, limits);
   if (!server->begin()) return fail("the kernel cannot watch " + socket);

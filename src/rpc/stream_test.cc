@@ -24,7 +24,7 @@ class StreamTest : public testing::Test {
     while (const size_t bytes = stream_.sendable().bytes) stream_.send(std::min(bytes, piece), outgoing);
     std::array<int, 2> ends;
     EXPECT_EQ(::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends.data()), 0);
-    const http::UniqueFd near(ends[0]), far(ends[1]);
+    const UniqueFd near(ends[0]), far(ends[1]);
     std::string all(outgoing.size(), '\0');
     EXPECT_EQ(outgoing.send_to(near.get()), Outgoing::Sent::all);
     EXPECT_EQ(::recv(far.get(), all.data(), all.size(), MSG_WAITALL), ssize_t(all.size()));

@@ -30,13 +30,13 @@ std::string framed(std::string_view message) {
   return std::string(prefix.data(), prefix.size()) + std::string(message);
 }
 
-http::UniqueFd connect_to(const std::string& socket) {
+UniqueFd connect_to(const std::string& socket) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   TS_CHECK(socket.size() < sizeof address.sun_path, "a test's path is short");
   std::memcpy(address.sun_path, socket.data(), socket.size());
   // Blocking while it connects: the server may have a queue at its door.
-  http::UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
   if (::connect(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) fd.reset();
   if (fd.is_open()) ::fcntl(fd.get(), F_SETFL, O_NONBLOCK);
   return fd;

@@ -11,7 +11,7 @@
 #include <string_view>
 #include <vector>
 
-#include "http/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace turnstile::rpc {
 
@@ -19,7 +19,7 @@ namespace turnstile::rpc {
 std::string framed(std::string_view message);
 
 // A connected socket, non-blocking; not open when nobody listens.
-http::UniqueFd connect_to(const std::string& socket);
+UniqueFd connect_to(const std::string& socket);
 
 // What has come of a call's answer.
 struct Answer {
@@ -99,7 +99,7 @@ class TestClient {
   void flush();
   void receive();
 
-  http::UniqueFd socket_;
+  UniqueFd socket_;
   std::unique_ptr<nghttp2_session, Free> session_;
   std::map<int32_t, std::unique_ptr<Call>> calls_;
   std::string unsent_, sent_;

@@ -14,13 +14,11 @@ namespace {
 
 constexpr int kBacklog = 128;
 
-http::UniqueFd new_socket() {
-  return http::UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-}
+UniqueFd new_socket() { return UniqueFd(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)); }
 
 }  // namespace
 
-Result<http::UniqueFd> listen_on_unix(const std::string& path) {
+Result<UniqueFd> listen_on_unix(const std::string& path) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path.size() >= sizeof address.sun_path)
@@ -32,12 +30,12 @@ Result<http::UniqueFd> listen_on_unix(const std::string& path) {
   struct stat there;
   if (::lstat(path.c_str(), &there) == 0) {
     if (!S_ISSOCK(there.st_mode)) return fail(fmt::format("{} is there and is not a socket", path));
-    const http::UniqueFd probe = new_socket();
+    const UniqueFd probe = new_socket();
     if (::connect(probe.get(), generic, sizeof address) == 0 || errno != ECONNREFUSED)  // not surely dead
       return fail(fmt::format("{}: another process listens there", path));
     ::unlink(path.c_str());
   }
-  http::UniqueFd listener = new_socket();
+  UniqueFd listener = new_socket();
   // The mode is that of the descriptor at the time of the bind, so there is no moment in which others may
   // enter.
   if (!listener.is_open() || ::fchmod(listener.get(), 0600) != 0 ||

@@ -4,11 +4,11 @@
 #include <string>
 
 #include "base/error.h"
-#include "http/unique_fd.h"
+#include "base/unique_fd.h"
 
 namespace turnstile::rpc {
 
 // A socket that a dead process left at `path` is replaced; one that somebody listens on is not.
-Result<http::UniqueFd> listen_on_unix(const std::string& path);
+Result<UniqueFd> listen_on_unix(const std::string& path);
 
 }  // namespace turnstile::rpc

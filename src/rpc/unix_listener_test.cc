@@ -14,11 +14,11 @@ namespace turnstile::rpc {
 namespace {
 
 // What a process leaves that dies without cleaning up, or the living one, as long as it is kept.
-http::UniqueFd bind_at(const std::string& path, int type) {
+UniqueFd bind_at(const std::string& path, int type) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   std::memcpy(address.sun_path, path.data(), path.size());
-  http::UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
+  UniqueFd fd(::socket(AF_UNIX, type | SOCK_CLOEXEC, 0));
   EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
   return fd;
 }
@@ -26,7 +26,7 @@ http::UniqueFd bind_at(const std::string& path, int type) {
 TEST(UnixListener, OnlyThisUserMayEnter) {
   const TestDirectory directory;
   const mode_t mask = ::umask(0);
-  const Result<http::UniqueFd> listener = listen_on_unix(directory / "socket");
+  const Result<UniqueFd> listener = listen_on_unix(directory / "socket");
   ::umask(mask);
   ASSERT_TRUE(listener) << listener.error().message;
   struct stat status;
@@ -38,14 +38,14 @@ TEST(UnixListener, OnlyThisUserMayEnter) {
 TEST(UnixListener, ASocketThatADeadProcessLeftIsReplaced) {
   const TestDirectory directory;
   bind_at(directory / "socket", SOCK_STREAM).reset();
-  const Result<http::UniqueFd> listener = listen_on_unix(directory / "socket");
+  const Result<UniqueFd> listener = listen_on_unix(directory / "socket");
   ASSERT_TRUE(listener) << listener.error().message;
   EXPECT_TRUE(connect_to(directory / "socket").is_open());
 }
 
 TEST(UnixListener, ALiveSocketIsLeftAlone) {
   const TestDirectory directory;
-  const Result<http::UniqueFd> first = listen_on_unix(directory / "socket");
+  const Result<UniqueFd> first = listen_on_unix(directory / "socket");
   ASSERT_TRUE(first);
   EXPECT_FALSE(listen_on_unix(directory / "socket"));
   EXPECT_TRUE(connect_to(directory / "socket").is_open());
@@ -60,14 +60,14 @@ TEST(UnixListener, AFileIsLeftAlone) {
 
 TEST(UnixListener, APathMustFitIntoASocketsAddress) {
   const TestDirectory directory;
-  const Result<http::UniqueFd> listener = listen_on_unix(directory / std::string(200, 'x'));
+  const Result<UniqueFd> listener = listen_on_unix(directory / std::string(200, 'x'));
   ASSERT_FALSE(listener);
   EXPECT_NE(listener.error().message.find("shorter"), std::string::npos);
 }
 
 TEST(UnixListener, ALiveSocketOfAnotherKindIsLeftAlone) {
   const TestDirectory directory;
-  const http::UniqueFd other = bind_at(directory / "socket", SOCK_DGRAM);
+  const UniqueFd other = bind_at(directory / "socket", SOCK_DGRAM);
   EXPECT_FALSE(listen_on_unix(directory / "socket"));
   EXPECT_TRUE(std::filesystem::exists(directory / "socket"));
 }

@@ -5,7 +5,7 @@
 
 #include <utility>
 
-namespace turnstile::http {
+namespace turnstile {
 
 class UniqueFd {
  public:
@@ -30,4 +30,4 @@ class UniqueFd {
   int fd_ = -1;
 };
 
-}  // namespace turnstile::http
+}  // namespace turnstile
