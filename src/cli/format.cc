@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdio>
 
+#include "base/duration.h"
+
 namespace turnstile::cli {
 namespace {
 
@@ -16,28 +18,15 @@ struct Unit {
 };
 constexpr std::array kUnits = {Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000},
                                Unit{"s", 1'000}};
-constexpr double kLongest = 366.0 * 86'400'000;
 
 bool continues_character(char c) { return (uint8_t(c) & 0xC0) == 0x80; }
 
 }  // namespace
 
 Result<Milliseconds> parse_duration(std::string_view text) {
-  if (text == "0") return Milliseconds(0);
-  double number = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string_view unit = text.substr(size_t(end - text.data()));
-  double ms = -1;
-  if (unit == "ms") ms = number;
-  for (const Unit& known : kUnits) {
-    if (unit == known.name) ms = number * double(known.ms);
-  }
-  // Negated, so that what is not a number at all is refused, too.
-  if (error != std::errc() || !(ms >= 0 && ms <= kLongest)) {
-    return fail(fmt::format(
-        "'{}' is not a duration: write a number with a unit, such as 500ms, 10s, 5m or 1h", one_line(text)));
-  }
-  return Milliseconds(int64_t(ms));
+  const Result<Duration> parsed = turnstile::parse_duration(one_line(text));
+  if (!parsed) return std::unexpected(parsed.error());
+  return std::chrono::duration_cast<Milliseconds>(*parsed);
 }
 
 std::string show_duration(Milliseconds duration) {

@@ -1,10 +1,8 @@
 // turnstile-content: reads its settings, opens the store, serves it until a signal comes.
-#include <signal.h>
-
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 
+#include "base/daemon.h"
 #include "base/log.h"
 #include "content/alone_arbiter.h"
 #include "content/content_store.h"
@@ -18,12 +16,6 @@ namespace turnstile::content {
 namespace {
 
 constexpr int kExitUsage = 2;
-
-std::optional<std::string> from_environment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
 
 int fail_with(const std::string& message) {
   std::fprintf(stderr, "turnstile-content: %s\n", message.c_str());
@@ -69,13 +61,7 @@ Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const No
 
 int run(const Settings& settings) {
   set_log(settings.log_level, LogFormat::text);
-  // Blocked before any thread starts, so that only the sigwait below ever gets them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (int signal : {SIGTERM, SIGINT}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of the write
+  const DaemonSignals signals{SIGTERM, SIGINT};  // before any thread starts
 
   const auto metrics = std::make_shared<Metrics>();
   Outcome<std::unique_ptr<NodeState>> state = NodeState::open(settings.state);
@@ -99,8 +85,7 @@ int run(const Settings& settings) {
   std::printf("listening on unix:%s\n", settings.socket.c_str());
   std::fflush(stdout);
 
-  int signal = 0;
-  sigwait(&signals, &signal);
+  const int signal = signals.wait();
   log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   (*server)->stop();
   return 0;

@@ -5,10 +5,10 @@
 #include <toml++/toml.h>
 
 #include <CLI/CLI.hpp>
-#include <charconv>
 #include <filesystem>
 #include <map>
 
+#include "base/duration.h"
 #include "content/blob_store.h"
 #include "http/listener.h"
 
@@ -29,7 +29,7 @@ constexpr Row kRows[] = {
     {"state", "DIR", "this node's own database: which blobs it uses, and their labels"},
     {"without-server", "wait|pull",
      "while no server can be reached: make containerd wait, or pull alone (wait)"},
-    {"visible-within", "SECONDS", "how long a mount may take to show what another node has written (10)"},
+    {"visible-within", "DURATION", "how long a mount may take to show what another node has written (10s)"},
     {"references", "server|client", "who counts a blob's users, as the server was told, too (server)"},
     {"references-dir", "DIR", "for client: where, shared by all nodes (references below --root)"},
     {"metrics-listen", "HOST:PORT", "serve /metrics, /healthz and /readyz there; port 0: any (nowhere)"},
@@ -107,15 +107,12 @@ Result<void> choose(const Values& values, const std::string& name,
   return {};
 }
 
-Result<void> read_seconds(const Values& values, const std::string& name, std::chrono::seconds& out) {
+Result<void> read_duration(const Values& values, const std::string& name, std::chrono::milliseconds& out) {
   const std::vector<std::string>& given = values.at(name);
   if (given.empty()) return {};
-  const std::string& text = given.back();
-  uint32_t seconds = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), seconds);
-  if (error != std::errc() || end != text.data() + text.size())
-    return fail(fmt::format("--{}: '{}' is not a number of seconds", name, text));
-  out = std::chrono::seconds(seconds);
+  const Result<Duration> parsed = parse_duration(given.back());
+  if (!parsed) return fail(fmt::format("--{}: {}", name, parsed.error().message));
+  out = std::chrono::duration_cast<std::chrono::milliseconds>(*parsed);
   return {};
 }
 
@@ -174,7 +171,7 @@ Result<Settings> settings_from(const Values& values) {
           settings.without_server);
       !chosen)
     return std::unexpected(chosen.error());
-  if (Result<void> read = read_seconds(values, "visible-within", settings.visible_within); !read)
+  if (Result<void> read = read_duration(values, "visible-within", settings.visible_within); !read)
     return std::unexpected(read.error());
   if (Result<void> read = read_references(values, settings); !read) return std::unexpected(read.error());
   if (Result<void> read = read_metrics_listen(values, settings.metrics_listen); !read)

@@ -26,7 +26,7 @@ struct Settings {
   std::vector<std::string> servers;  // empty: this node is alone
   std::vector<std::string> read_roots;
   WithoutServer without_server = WithoutServer::wait;
-  std::chrono::seconds visible_within{10};  // that another node's blob is to be seen in a root
+  std::chrono::milliseconds visible_within{10'000};  // that another node's blob is to be seen in a root
   ReferencesBy references = ReferencesBy::server;
   std::string references_dir;  // shared by all nodes; empty: below root
   std::string metrics_listen;  // empty: nowhere

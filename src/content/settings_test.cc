@@ -28,7 +28,7 @@ std::vector<const char*> with(std::vector<const char*> more) {
 TEST(Settings, ComeFromFlags) {
   const Result<CommandLine> line = read(
       with({"--server", "http://a,http://b", "--read-root", "/x", "--read-root", "/y", "--without-server",
-            "pull", "--log-level", "error", "--visible-within", "3", "--metrics-listen", "127.0.0.1:0"}));
+            "pull", "--log-level", "error", "--visible-within", "3s", "--metrics-listen", "127.0.0.1:0"}));
   ASSERT_TRUE(line && line->run) << line.error().message;
   EXPECT_EQ(line->run->servers, (std::vector<std::string>{"http://a", "http://b"}));
   EXPECT_EQ(line->run->read_roots, (std::vector<std::string>{"/x", "/y"}));
@@ -61,7 +61,7 @@ TEST(Settings, AMistakeIsOneLine) {
                                                 with({"--nonsense"}),
                                                 with({"--without-server", "maybe"}),
                                                 with({"--log-level", "loud"}),
-                                                with({"--visible-within", "3s"}),
+                                                with({"--visible-within", "3"}),
                                                 with({"--metrics-listen", "0.0.0.0:1"}),
                                                 with({"--node", "../x"}),
                                                 with({"--config", "/nowhere"}),

@@ -1,10 +1,8 @@
 // turnstiled: reads its settings, starts the App, waits for a signal.
-#include <signal.h>
-
 #include <cstdio>
-#include <cstdlib>
 #include <exception>
 
+#include "base/daemon.h"
 #include "base/log.h"
 #include "server/app.h"
 #include "server/settings.h"
@@ -14,12 +12,6 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-std::optional<std::string> from_environment(const std::string& name) {
-  const char* value = std::getenv(name.c_str());
-  if (value == nullptr) return std::nullopt;
-  return value;
-}
-
 int fail_with(const std::string& message) {
   std::fprintf(stderr, "turnstiled: %s\n", message.c_str());
   return kExitUsage;
@@ -27,24 +19,16 @@ int fail_with(const std::string& message) {
 
 int run(const Settings& settings) {
   set_log(settings.log_level, settings.log_format);
-  // Blocked before any thread starts, so that only the sigwait below ever gets them.
-  sigset_t signals;
-  sigemptyset(&signals);
-  for (int signal : {SIGTERM, SIGINT, SIGHUP}) sigaddset(&signals, signal);
-  pthread_sigmask(SIG_BLOCK, &signals, nullptr);
-  signal(SIGPIPE, SIG_IGN);
-  signal(SIGXFSZ, SIG_IGN);  // a file too large is an error of the write, with a line in the log
+  const DaemonSignals signals{SIGTERM, SIGINT, SIGHUP};  // before any thread starts
 
   App app(settings);
   if (const Result<void> started = app.start(); !started) return fail_with(started.error().message);
   for (const std::string& address : app.addresses()) std::printf("listening on %s\n", address.c_str());
   std::fflush(stdout);
 
-  int signal = 0;
-  do {
-    sigwait(&signals, &signal);
-    if (signal == SIGHUP) log_info("SIGHUP: there are no tokens or certificates to reload");
-  } while (signal == SIGHUP);
+  int signal = signals.wait();
+  for (; signal == SIGHUP; signal = signals.wait())
+    log_info("SIGHUP: there are no tokens or certificates to reload");
   log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   app.stop();
   return 0;

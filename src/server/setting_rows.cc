@@ -5,6 +5,7 @@
 #include <charconv>
 #include <limits>
 
+#include "base/duration.h"
 #include "server/settings.h"
 
 namespace turnstile {

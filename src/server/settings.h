@@ -52,9 +52,6 @@ struct CommandLine {
 };
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment);
 
-// 500ms, 10s, 5m, 1h, 0.
-Result<Duration> parse_duration(std::string_view text);
-std::string show_duration(Duration duration);
 // NAME:on_success=share,references=add,guard=skip,voids=true; what is left out is a plain mutex's.
 Result<OperationRules> parse_operation(std::string_view text);
 

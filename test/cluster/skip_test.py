@@ -35,7 +35,7 @@ class SkipsOverALateMount(ClusterCase):
     """The nodes see each other's blobs when the test shows them, and not before."""
     nodes = 2
     shared = "late"
-    flags = ("--visible-within", "3600")
+    flags = ("--visible-within", "1h")
 
     def test_D9_a_node_is_told_to_come_again_until_its_mount_shows_the_blob(self):
         ref, blobs = self.image(mebibytes=1)
@@ -65,7 +65,7 @@ class SkipsOverALateMount(ClusterCase):
 class SkipsOverAMountThatShowsNothing(ClusterCase):
     nodes = 2
     shared = "late"
-    flags = ("--visible-within", "2")
+    flags = ("--visible-within", "2s")
 
     def test_D9_what_stays_out_of_sight_is_pulled_again(self):
         ref, blobs = self.image(mebibytes=1)
