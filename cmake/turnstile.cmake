@@ -16,7 +16,8 @@ target_compile_options(turnstile_options INTERFACE
   -fno-omit-frame-pointer)
 target_link_libraries(turnstile_options INTERFACE Threads::Threads fmt::fmt spdlog::spdlog)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  target_compile_options(turnstile_options INTERFACE -Wthread-safety -Wthread-safety-beta)
+  # libstdc++ 12 uses in its own stable_sort what it calls deprecated.
+  target_compile_options(turnstile_options INTERFACE -Wthread-safety -Wthread-safety-beta -Wno-deprecated-declarations)
 else()
   # g++ 12 reports these in its own library's inlined code.
   target_compile_options(turnstile_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized)
