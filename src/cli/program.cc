@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <map>
 
-#include "cli/version.h"
+#include "base/version.h"
 
 namespace turnstile::cli {
 namespace {

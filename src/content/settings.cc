@@ -9,6 +9,7 @@
 #include <map>
 
 #include "base/duration.h"
+#include "base/version.h"
 #include "content/blob_store.h"
 #include "http/listener.h"
 
@@ -47,7 +48,14 @@ std::string help_text() {
     text += fmt::format("  {:<28} {}\n", fmt::format("--{} {}", row.name, row.argument), row.help);
   return text +
          "  --config FILE                a TOML file with the options' names as keys\n"
-         "  --help                       this text\n";
+         "  --version                    what was built\n"
+         "  --help                       this text\n\n"
+         "one directory that all nodes share:\n"
+         "  turnstile-content --socket /run/turnstile-content/content.sock --node $(hostname) --server "
+         "http://locks:8086 \\\n"
+         "    --root /srv/shared --state /var/lib/turnstile-content/state\n"
+         "a disk for each node, all of them seen through one mount:\n"
+         "  ... --root /srv/disk --read-root /srv/all\n";
 }
 
 Result<void> read_file(const std::string& path, Values& values) {
@@ -191,10 +199,11 @@ Result<Settings> settings_from(const Values& values) {
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment) {
   Values values;
   std::string config;
-  bool help = false;
+  bool help = false, version = false;
   CLI::App cli;
   cli.set_help_flag();
   cli.add_flag("--help,-h", help);
+  cli.add_flag("--version", version);
   cli.add_option("--config", config);
   for (const Row& row : kRows) {
     std::vector<std::string>& given = values[row.name];
@@ -211,6 +220,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
     return fail(fmt::format("{}; see turnstile-content --help", error.what()));
   }
   if (help) return CommandLine{std::nullopt, help_text()};
+  if (version) return CommandLine{std::nullopt, fmt::format("turnstile-content {}\n", kVersion)};
   read_environment(environment, values);
   if (!config.empty())
     if (Result<void> read = read_file(config, values); !read) return std::unexpected(read.error());

@@ -8,9 +8,9 @@
 #include "api/event_json.h"
 #include "api/json_append.h"
 #include "base/log.h"
+#include "base/version.h"
 #include "server/housekeeper.h"
 #include "server/loop_handler.h"
-#include "server/version.h"
 
 namespace turnstile {
 namespace {

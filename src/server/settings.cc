@@ -8,8 +8,8 @@
 #include <CLI/CLI.hpp>
 #include <filesystem>
 
+#include "base/version.h"
 #include "http/listener.h"
-#include "server/version.h"
 
 namespace turnstile {
 namespace {
