@@ -18,8 +18,8 @@ namespace {
 constexpr size_t kReceiveAtOnce = 256 << 10;
 constexpr size_t kSendAtOnce = 1 << 20;
 constexpr int kSendsOfATurn = 8;  // then others have theirs
-constexpr uint32_t kStreamWindow =
-    2 << 20;  // two of containerd's messages: it need not wait in the middle of one
+// Two of containerd's messages: it need not wait in the middle of one.
+constexpr uint32_t kStreamWindow = 2 << 20;
 constexpr int32_t kConnectionWindow = 16 << 20;
 constexpr uint32_t kMaxHeaders = 16 << 10;
 // Frames that nghttp2 wants to send beside DATA, for each call that there may be: more than a client can
