@@ -7,6 +7,7 @@
 
 #include <array>
 #include <cerrno>
+#include <exception>
 
 #include "base/check.h"
 #include "base/log.h"
@@ -32,6 +33,17 @@ nghttp2_nv header(std::string_view name, std::string_view value) {
   return {reinterpret_cast<uint8_t*>(const_cast<char*>(name.data())),
           reinterpret_cast<uint8_t*>(const_cast<char*>(value.data())), name.size(), value.size(),
           NGHTTP2_NV_FLAG_NONE};
+}
+
+// A method that throws (no memory, no threads) fails alone.
+template <class Run>
+auto guarded(const Run& run) -> decltype(run()) {
+  try {
+    return run();
+  } catch (const std::exception& surprise) {
+    log_error("a method failed", {{"error", surprise.what()}});
+    return Status{Code::internal, surprise.what()};
+  }
 }
 
 std::string_view view(const uint8_t* bytes, size_t size) {
@@ -66,7 +78,11 @@ struct Connection::Callbacks {
                          nghttp2_data_source* source, void* user_data) {
     Stream& stream = *static_cast<Stream*>(source->ptr);
     const Sendable there = stream.sendable();
-    if (there.bytes == 0) return NGHTTP2_ERR_DEFERRED;
+    if (there.bytes == 0) {
+      // The method may have ended while its last bytes waited here for room: nobody else asks any more.
+      if (there.finished && !stream.ended) of(user_data).submit_trailers(stream);
+      return NGHTTP2_ERR_DEFERRED;
+    }
     *flags |= NGHTTP2_DATA_FLAG_NO_COPY;
     size = std::min(size, there.bytes);
     if (size == there.bytes && there.finished) {
@@ -269,7 +285,7 @@ void Connection::request_ended(Stream& stream) {
   std::optional<Status> status;
   if (request) {
     stream.set_at_once(true);
-    status = stream.method->run_at_once(*request, stream);
+    status = guarded([&] { return stream.method->run_at_once(*request, stream); });
     if (status) stream.finish(std::move(*status));
     stream.set_at_once(false);
   }
@@ -281,7 +297,8 @@ void Connection::request_ended(Stream& stream) {
 
 void Connection::run_on_thread(Stream& stream) {
   const std::shared_ptr<Stream> kept = streams_.at(stream.id());
-  if (surroundings_.threads.run([kept] { kept->finish(kept->method->run(*kept)); })) return;
+  if (surroundings_.threads.run([kept] { kept->finish(guarded([&] { return kept->method->run(*kept); })); }))
+    return;
   end_with(stream.id(), {Code::unavailable, "too many calls at once"});
 }
 
