@@ -18,6 +18,7 @@ struct ArbiterScript {
   Removal::Kind removal = Removal::Kind::remove_everywhere;
   bool valid = true;
   std::function<void()> on_write = [] {};  // while the lock is being taken
+  std::function<void()> on_adoption = [] {};
 
   size_t count(const std::string& what) const { return size_t(std::count(heard.begin(), heard.end(), what)); }
 };
@@ -33,6 +34,7 @@ class ScriptedArbiter final : public Arbiter {
   }
   Decision begin_adoption(const Digest&) override {
     script_.heard.push_back("adopt");
+    script_.on_adoption();
     return decide(script_.adoption);
   }
   Removal forget(const Digest&) override {

@@ -218,12 +218,16 @@ Outcome<WriteAnswer> WriteSession::commit_adopted(const WriteMessage& message) {
                 fmt::format("the digest is {}, expected {}", adopted.digest.text(), expected_->text()));
   const Outcome<KeyLocks::Held> held = store_.digests_.take(adopted.digest.text());
   if (!held) return std::unexpected(held.error());
-  if (!store_.blobs_.find(adopted.digest)) return not_now(adopted.digest, "it was removed meanwhile");
   if (!store_.has(adopted.digest)) {
     if (!ticket_ || !ticket_->still_valid())
       if (Outcome<void> taken = take_ticket(adopted.digest, store_.arbiter_->begin_adoption(adopted.digest));
           !taken)
         return std::unexpected(taken.error());
+    // Looked at again: it may have been removed while the ticket was asked for.
+    if (!store_.blobs_.find(adopted.digest)) {
+      ticket_->failed("it was removed meanwhile");
+      return not_now(adopted.digest, "it was removed meanwhile");
+    }
     if (const Outcome<void> kept = remember(adopted.digest, adopted.size, message.labels); !kept)
       return std::unexpected(kept.error());
     store_.metrics_->add(Count::adopted_blobs);

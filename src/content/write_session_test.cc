@@ -160,6 +160,17 @@ TEST_F(WriteSessionTest, LooksAgainAfterTheLockWasTaken) {
   EXPECT_EQ(heard(), (std::vector<std::string>{"write", "succeeded"}));
 }
 
+TEST_F(WriteSessionTest, LooksAgainAfterAnAdoptionHadToBeAskedForAnew) {
+  put_file(blob_path(directory_ / ".", digest_), bytes_);
+  WriteSession session(*node_);
+  ASSERT_TRUE(session.handle(stat(ref_, 5)));
+  script_.valid = false;  // it stood still for too long; meanwhile the last user removes the blob
+  script_.on_adoption = [&] { std::filesystem::remove(blob_path(directory_ / ".", digest_)); };
+  EXPECT_EQ(session.handle(commit(5, digest_.text())).error().code, ErrorClass::unavailable);
+  EXPECT_EQ(heard().back(), "failed: it was removed meanwhile");
+  EXPECT_FALSE(node_->info(digest_));
+}
+
 TEST_F(WriteSessionTest, FinishedElsewhereButNotSeenHereYetIsUnavailable) {
   script_.write = Decision::Kind::adopt;
   WriteSession session(*node_);
