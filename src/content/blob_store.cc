@@ -46,13 +46,12 @@ Outcome<BlobStore> BlobStore::open(const Roots& roots) {
       return std::unexpected(synced.error());
   Outcome<Directory> ingests = root->open_or_make("ingest/" + roots.node);
   if (!ingests) return std::unexpected(ingests.error());
-  std::vector<Directory> read_roots;
   for (const std::string& path : roots.read_roots) {
-    Outcome<Directory> opened = Directory::open_root(path, false);
+    const Outcome<Directory> opened = Directory::open_root(path, false);
     if (!opened) return std::unexpected(opened.error());
-    read_roots.push_back(std::move(*opened));
+    if (!opened->open("blobs")) log_warning("a --read-root is empty: is it mounted?", {{"directory", path}});
   }
-  return BlobStore(std::move(*root), std::move(*ingests), std::move(read_roots));
+  return BlobStore(std::move(*root), std::move(*ingests), roots.read_roots);
 }
 
 Outcome<OpenBlob> BlobStore::find(const Digest& digest) const {
@@ -69,16 +68,12 @@ Outcome<OpenBlob> BlobStore::find(const Digest& digest) const {
     // Trouble in one root must not hide that the blob lies in another.
     if (found.error().code != ErrorClass::not_found)
       log_warning("looking for a blob", {{"error", found.error().message}});
-    found = look_in(read_roots_[i]);
+    const Outcome<Directory> root = Directory::open_root(read_roots_[i], false);
+    found = root ? look_in(*root) : std::unexpected(root.error());
   }
   if (!found && found.error().code == ErrorClass::not_found)
     return fail(ErrorClass::not_found, fmt::format("content {}: not found", digest.text()));
   return found;
-}
-
-bool BlobStore::shows_all_roots() const {
-  return std::ranges::all_of(read_roots_,
-                             [](const Directory& root) { return root.open("blobs").has_value(); });
 }
 
 Outcome<void> BlobStore::remove(const Digest& digest, bool everywhere) const {
@@ -90,9 +85,15 @@ Outcome<void> BlobStore::remove(const Digest& digest, bool everywhere) const {
     }
     return directory->remove_file(std::string(digest.hex()));
   };
+  const auto remove_in_read_root = [&](const std::string& path) -> Outcome<void> {
+    const Outcome<Directory> root = Directory::open_root(path, false);
+    if (!root) return std::unexpected(root.error());
+    if (root->open("blobs")) return remove_in(*root);
+    return fail(ErrorClass::unavailable, fmt::format("{} is empty: is it mounted?", path));
+  };
   Outcome<void> result = remove_in(root_);
   for (size_t i = 0; everywhere && i < read_roots_.size(); ++i)
-    if (Outcome<void> one = remove_in(read_roots_[i]); !one) result = one;
+    if (Outcome<void> one = remove_in_read_root(read_roots_[i]); !one) result = one;
   return result;
 }
 

@@ -57,9 +57,10 @@ class BlobStore {
 
   // In this node's root first, then in the read roots. Error not_found.
   Outcome<OpenBlob> find(const Digest& digest) const;
-  // False while a read root has not even an empty store in it: what is not found may come with it.
-  bool shows_all_roots() const;
-  // Takes the blob out of this node's root, or out of every root in which it lies. Missing is fine.
+  // Then what is not found now may still be there: a part of a mount can be away for a while.
+  bool has_read_roots() const { return !read_roots_.empty(); }
+  // Takes the blob out of this node's root, or out of every root in which it lies. Missing is fine; a read
+  // root that is not mounted is an error.
   Outcome<void> remove(const Digest& digest, bool everywhere) const;
 
   // The ingest of `ref`, made if there is none. One that is damaged or of another size is begun anew.
@@ -75,14 +76,15 @@ class BlobStore {
   Outcome<size_t> clean_ingests() const;
 
  private:
-  BlobStore(Directory root, Directory ingests, std::vector<Directory> read_roots)
+  BlobStore(Directory root, Directory ingests, std::vector<std::string> read_roots)
       : root_(std::move(root)), ingests_(std::move(ingests)), read_roots_(std::move(read_roots)) {}
   Outcome<IngestStatus> read_ingest(const std::string& name) const;
   Outcome<Ingest> begin_ingest(const std::string& name, IngestStatus status) const;
 
   Directory root_;
   Directory ingests_;  // <root>/ingest/<node>
-  std::vector<Directory> read_roots_;
+  // Paths, opened for each look: a mount that comes late, or comes again, is then seen.
+  std::vector<std::string> read_roots_;
 };
 
 // Whether a node's name can name its ingest directory.

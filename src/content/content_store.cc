@@ -52,12 +52,10 @@ Outcome<void> ContentStore::start() {
   if (!cleaned) return std::unexpected(cleaned.error());
   if (*cleaned > 0) log_info("ingests that cannot be resumed were removed", {{"count", *cleaned}});
   std::vector<Digest> used;
-  const bool all_in_sight = blobs_.shows_all_roots();
-  if (!all_in_sight)
-    log_warning("a --read-root is empty: is it mounted? Blobs that are not found are kept in mind");
   for (const BlobInfo& info : state_->list()) {
     const Outcome<OpenBlob> blob = blobs_.find(info.digest);
-    if (blob || blob.error().code != ErrorClass::not_found || !all_in_sight) {
+    if (blob || blob.error().code != ErrorClass::not_found || blobs_.has_read_roots()) {
+      if (!blob) log_warning("a blob of this node is not in sight", {{"digest", info.digest.text()}});
       used.push_back(info.digest);
       continue;
     }

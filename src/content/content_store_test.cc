@@ -57,14 +57,19 @@ TEST(ContentStore, WhatAReadRootWouldShowIsKeptInMindWhileThatIsNotMounted) {
   pull(*open_node(directory / "root", directory / "state", {mount}), "abc");
   std::filesystem::rename(mount, directory / "away");
   std::filesystem::create_directory(mount);
-  {
-    const auto unmounted = open_node(directory / "root", directory / "state", {mount});
-    EXPECT_TRUE(unmounted->info(digest_of("abc")));
-    EXPECT_FALSE(unmounted->open(digest_of("abc")));
-  }
+  ArbiterScript script;
+  const auto node =
+      open_node(directory / "root", directory / "state", {mount}, std::make_unique<ScriptedArbiter>(script));
+  EXPECT_TRUE(node->info(digest_of("abc")));
+  EXPECT_FALSE(node->open(digest_of("abc")));
   std::filesystem::remove(mount);
   std::filesystem::rename(directory / "away", mount);
-  EXPECT_TRUE(open_node(directory / "root", directory / "state", {mount})->open(digest_of("abc")));
+  EXPECT_TRUE(node->open(digest_of("abc"))) << "seen as soon as it is mounted";
+  std::filesystem::rename(mount, directory / "away");
+  std::filesystem::create_directory(mount);
+  ASSERT_TRUE(node->remove(digest_of("abc")));
+  EXPECT_EQ(script.heard.back(), "failed: " + mount + " is empty: is it mounted?")
+      << "it is tried again later";
 }
 
 TEST(ContentStore, APublishedBlobWithoutALineOfOursIsNotShown) {

@@ -119,6 +119,7 @@ class Cluster:
     def _roots_late(self, names):
         """A root each, and a directory that shows of the others' what a test puts there with show()."""
         own, self.view = self._own_disks(names)
+        os.makedirs(os.path.join(self.view, "blobs"))  # without it, it would pass for a mount that is missing
         self.blob_directories.append(os.path.join(self.view, "blobs"))
         return [["--root", path, "--read-root", self.view] for path in own]
 
