@@ -102,7 +102,8 @@ TEST(Crash, NeverLeavesABlobWithAWrongDigestOrLosesACommittedOne) {
     std::erase_if(checked, [](const fs::path& path) { return !fs::exists(path); });
     const std::vector<BlobInfo> all = node->list(*Filter::parse(std::vector<std::string>()));
     for (const BlobInfo& info : all) ASSERT_TRUE(node->open(info.digest)) << "a line without a blob";
-    ASSERT_EQ(size_t(std::distance(fs::directory_iterator(blobs), {})), all.size()) << "a blob without a line";
+    ASSERT_EQ(size_t(std::distance(fs::directory_iterator(blobs), {})), all.size())
+        << "a blob without a line";
     const auto ingests = node->statuses(*Filter::parse(std::vector<std::string>()));
     ASSERT_TRUE(ingests);
     ASSERT_LE(ingests->size(), 1u);  // the one under way, which the next round resumes

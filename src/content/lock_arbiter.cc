@@ -187,8 +187,11 @@ Removal LockArbiter::drop(const Digest& digest, Claim claim) {
   request.dereference = true;
   Expected<LockResult> result = client_.try_lock(request);
   if (result && result->acquired) return remove_under(digest, std::move(result->hold), std::move(claim));
-  if (result || result.error().code == ErrorCode::refused) {
-    claim.set_settled(!(!result && result.error().reason == "busy"));
+  if (result) {
+    // Others use it; or it was removed a while ago, and what lies there now is of a life that ended early.
+    claim.set_settled(!result->references.empty() || !options_.is_there(digest));
+  } else if (result.error().code == ErrorCode::refused) {
+    claim.set_settled(result.error().reason != "busy");
   } else {
     note(result.error());
   }

@@ -39,6 +39,7 @@ class LockArbiter final : public Arbiter {
     // Whether this node's database has the blob. Any thread.
     std::function<bool(const Digest&)> uses;
     // Takes a blob out of every root; for removals that were put off. Any thread.
+    std::function<bool(const Digest&)> is_there;  // in some root
     std::function<Outcome<void>(const Digest&)> remove;
   };
   // For a client that is asked inside a transaction of containerd's.

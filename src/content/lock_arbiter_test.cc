@@ -96,6 +96,18 @@ TEST(LockArbiter, OnlyTheLastUserRemoves) {
   EXPECT_EQ(anew.kind, Kind::write) << "after a removal a pull really pulls";
 }
 
+TEST(LockArbiter, AFileThatCameAfterItsRemovalIsNotTakenForRemoved) {
+  FakeServer server;
+  Node a(server, "a");
+  a.finish(a->begin_write(kBlob, 6));
+  a.give_up().ticket->succeeded();
+  a.there = true;  // of a pull that ended early; the server still says that the removal is done
+  EXPECT_EQ(a.give_up().kind, Removal::Kind::keep);
+  EXPECT_EQ(a.unsettled().count(), 1u);
+  a.there = false;
+  wait_until([&] { return a.unsettled().count() == 0; });
+}
+
 TEST(LockArbiter, WhatOthersAreAtIsRemovedWhenTheyAreDone) {
   FakeServer server;
   Node a(server, "a");
@@ -133,7 +145,7 @@ TEST(LockArbiter, ItKnowsWithoutBeingAskedWhetherTheServerIsThere) {
 
 TEST(LockArbiter, WithoutAServerItPullsIfToldTo) {
   FakeServer server;
-  Node a(server, "a", {.without_server = WithoutServer::pull, .uses = {}, .remove = {}});
+  Node a(server, "a", {.without_server = WithoutServer::pull, .uses = {}, .is_there = {}, .remove = {}});
   server.set_reachable(false);
   Decision write = a->begin_write(kBlob, 6);
   ASSERT_EQ(write.kind, Kind::write);
@@ -195,7 +207,8 @@ TEST(LockArbiter, WhatTheNodeUsesIsToldAtTheStart) {
 TEST(LockArbiter, ATurnThatNobodyTakesIsPassedOn) {
   FakeServer server;
   Node a(server, "a");
-  Node b(server, "b", {.places = {.for_taking = 1ms, .for_asking = 1h}, .uses = {}, .remove = {}});
+  Node b(server, "b",
+         {.places = {.for_taking = 1ms, .for_asking = 1h}, .uses = {}, .is_there = {}, .remove = {}});
   Node c(server, "c");
   Decision write = a->begin_write(kBlob, 6);
   ASSERT_EQ(b->begin_write(kBlob, 6).kind, Kind::wait);
@@ -208,7 +221,8 @@ TEST(LockArbiter, ATurnThatNobodyTakesIsPassedOn) {
 TEST(LockArbiter, APlaceThatNobodyAsksAboutIsGivenUp) {
   FakeServer server;
   Node a(server, "a");
-  Node b(server, "b", {.places = {.for_taking = 1h, .for_asking = 1ms}, .uses = {}, .remove = {}});
+  Node b(server, "b",
+         {.places = {.for_taking = 1h, .for_asking = 1ms}, .uses = {}, .is_there = {}, .remove = {}});
   const Decision write = a->begin_write(kBlob, 6);
   ASSERT_EQ(b->begin_write(kBlob, 6).kind, Kind::wait);
   wait_until([&] { return a.lane().queue_length == 0; });
@@ -217,7 +231,7 @@ TEST(LockArbiter, APlaceThatNobodyAsksAboutIsGivenUp) {
 TEST(LockArbiter, WhatStaysOutOfSightIsPulledAgainByOneNodeAtATime) {
   FakeServer server;
   const auto short_sighted = [] {
-    return LockArbiter::Options{.visible_within = 0ms, .uses = {}, .remove = {}};
+    return LockArbiter::Options{.visible_within = 0ms, .uses = {}, .is_there = {}, .remove = {}};
   };
   Node a(server, "a"), b(server, "b", short_sighted()), c(server, "c", short_sighted());
   a.finish(a->begin_write(kBlob, 6));
@@ -235,7 +249,7 @@ TEST(LockArbiter, WhatStaysOutOfSightIsPulledAgainByOneNodeAtATime) {
 TEST(LockArbiter, APullAgainThatFailsLeavesNoReference) {
   FakeServer server;
   Node a(server, "a");
-  Node b(server, "b", {.visible_within = 0ms, .uses = {}, .remove = {}});
+  Node b(server, "b", {.visible_within = 0ms, .uses = {}, .is_there = {}, .remove = {}});
   a.finish(a->begin_write(kBlob, 6));
   ASSERT_EQ(b.ask_until_told().kind, Kind::adopt) << "which is not in sight, and given up";
   wait_until([&] { return b.unsettled().count() == 0; });

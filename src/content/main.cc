@@ -15,11 +15,12 @@
 namespace turnstile::content {
 namespace {
 
+constexpr int kExitFailed = 1;  // may be better at the next try: a mount that comes late, a port still in use
 constexpr int kExitUsage = 2;
 
-int fail_with(const std::string& message) {
+int fail_with(const std::string& message, int code = kExitFailed) {
   std::fprintf(stderr, "turnstile-content: %s\n", message.c_str());
-  return kExitUsage;
+  return code;
 }
 
 // A directory that was named must be there: a mount that is missing must not look like nobody's references.
@@ -28,23 +29,29 @@ Outcome<std::unique_ptr<SharedReferences>> open_references(const Settings& setti
   return SharedReferences::open(settings.references_dir, false);
 }
 
+// None without --server. An error is one of the settings: starting again would not help.
+Result<std::optional<LockClient>> make_client(const Settings& settings) {
+  if (settings.servers.empty()) return std::nullopt;
+  Expected<LockClient> client = LockClient::create(LockArbiter::client_settings(settings));
+  if (!client) return turnstile::fail("--server: " + client.error().message);
+  if (const Expected<std::string> version = client->version(); version)  // else: seen when it is there
+    if (const auto wrong = LockArbiter::wrong_references(*version, settings.references); wrong)
+      return turnstile::fail(*wrong);
+  return std::move(*client);
+}
+
 // The one place that chooses who decides. `state` must live as long as the arbiter.
-Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const NodeState& state,
-                                              std::shared_ptr<Metrics> metrics) {
-  if (settings.servers.empty()) {
+Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, std::optional<LockClient> client,
+                                              const NodeState& state, std::shared_ptr<Metrics> metrics) {
+  if (!client) {
     log_warning("no --server: this node pulls for itself alone");
     return std::make_unique<AloneArbiter>();
   }
-  Expected<LockClient> client = LockClient::create(LockArbiter::client_settings(settings));
-  if (!client) return turnstile::fail("--server: " + client.error().message);
   Outcome<std::shared_ptr<Unsettled>> unsettled = Unsettled::open(settings.state);
   if (!unsettled) return turnstile::fail(unsettled.error().message);
   Outcome<BlobStore> opened = BlobStore::open({settings.root, settings.read_roots, settings.node, false});
   if (!opened) return turnstile::fail(opened.error().message);
-  auto blobs = std::make_shared<const BlobStore>(std::move(*opened));    // a function is copied
-  if (const Expected<std::string> version = client->version(); version)  // else: seen when it is there
-    if (const auto wrong = LockArbiter::wrong_references(*version, settings.references); wrong)
-      return turnstile::fail(*wrong);
+  auto blobs = std::make_shared<const BlobStore>(std::move(*opened));  // a function is copied
   LockArbiter::Options options;
   if (settings.references == ReferencesBy::client) {
     Outcome<std::unique_ptr<SharedReferences>> shared = open_references(settings);
@@ -55,6 +62,7 @@ Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, const No
   options.visible_within = settings.visible_within;
   options.metrics = std::move(metrics);
   options.uses = [&state](const Digest& digest) { return state.size_of(digest).has_value(); };
+  options.is_there = [blobs](const Digest& digest) { return blobs->find(digest).has_value(); };
   options.remove = [blobs](const Digest& digest) { return blobs->remove(digest, true); };
   return std::make_unique<LockArbiter>(std::move(*client), std::move(*unsettled), std::move(options));
 }
@@ -66,10 +74,12 @@ int run(const Settings& settings) {
   const auto metrics = std::make_shared<Metrics>();
   Outcome<std::unique_ptr<NodeState>> state = NodeState::open(settings.state);
   if (!state) return fail_with(state.error().message);
-  const bool used = !(*state)->list().empty();
+  const bool used = !(*state)->list().empty() || !(*state)->removals().empty();
   Outcome<BlobStore> blobs = BlobStore::open({settings.root, settings.read_roots, settings.node, used});
   if (!blobs) return fail_with(blobs.error().message);
-  Result<std::unique_ptr<Arbiter>> arbiter = make_arbiter(settings, **state, metrics);
+  Result<std::optional<LockClient>> client = make_client(settings);
+  if (!client) return fail_with(client.error().message, kExitUsage);
+  Result<std::unique_ptr<Arbiter>> arbiter = make_arbiter(settings, std::move(*client), **state, metrics);
   if (!arbiter) return fail_with(arbiter.error().message);
   ContentStore store(std::move(*blobs), std::move(*state), std::move(*arbiter), metrics);
   if (const Outcome<void> started = store.start(); !started) return fail_with(started.error().message);
@@ -93,7 +103,7 @@ int run(const Settings& settings) {
 
 int main_with(int argc, char** argv) {
   const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
-  if (!line) return fail_with(line.error().message);
+  if (!line) return fail_with(line.error().message, kExitUsage);
   if (line->run) return run(*line->run);
   std::fputs(line->print.c_str(), stdout);
   return 0;

@@ -30,6 +30,7 @@ class Node {
       const Locked lock(mutex_);
       return used_.contains(digest);
     };
+    options.is_there = [this](const Digest&) { return there.load(); };
     options.remove = [this](const Digest&) -> Outcome<void> {
       on_remove();
       ++removed;
@@ -74,6 +75,7 @@ class Node {
   }
 
   std::atomic<int> removed{0};
+  std::atomic<bool> there{false};           // a file, whatever the arbiter thinks
   std::function<void()> on_remove = [] {};  // to be set before anything is removed
   const std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
 

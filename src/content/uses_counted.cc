@@ -81,7 +81,8 @@ Removal LockArbiter::drop_counted(const Digest& digest, Claim claim) {
     return {};
   }
   if (!result->acquired) {
-    claim.set_settled(true);  // a skip: it has just been removed
+    // A skip: it was removed, just now or a while ago; then what lies there is of a life that ended early.
+    claim.set_settled(!options_.is_there(digest));
     return {};
   }
   // This is the look that counts: from here on nobody can begin to use it.

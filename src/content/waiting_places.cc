@@ -1,6 +1,7 @@
 // See waiting_places.h.
 #include "content/waiting_places.h"
 
+#include <system_error>
 #include <vector>
 
 #include "base/log.h"
@@ -40,7 +41,14 @@ bool WaitingPlaces::keep(const Digest& digest, LockRequest request, Unsettled::C
   place->asked = Clock::now();
   Place& kept = *place;
   places_.emplace(digest, std::move(place));
-  kept.thread = std::jthread([this, &kept](const std::stop_token& stop) { wait(kept, stop); });
+  try {
+    kept.thread = std::jthread([this, &kept](const std::stop_token& stop) { wait(kept, stop); });
+  } catch (const std::system_error& error) {  // the machine has no more threads: like a limit
+    log_warning("no thread to keep a place in a queue", {{"error", error.what()}});
+    claim = std::move(kept.claim);
+    places_.erase(digest);
+    return false;
+  }
   return true;
 }
 
