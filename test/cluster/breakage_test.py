@@ -75,6 +75,8 @@ class WhenSomethingBreaks(ClusterCase):
             pulls = [node.begin_pull(ref) for node in self.cluster.nodes]
             pause.wait()
             wait_until(lambda: self.waiting(layer) == 2, "both other nodes wait for it")
+            rest = set(blobs) - {layer}
+            wait_until(lambda: all(rest <= node.blobs() for node in self.cluster.nodes), "they have all else")
             before, began = self.requests(), time.monotonic()
             time.sleep(6)  # the time itself is what is measured
             asked, seconds = self.requests() - before - 1, time.monotonic() - began  # not this question

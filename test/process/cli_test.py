@@ -1,6 +1,7 @@
 """The command line of the real server: help, faults in one line, where settings come from, signals, logs."""
 import json
 import os
+import shutil
 import signal
 import socket
 import subprocess
@@ -14,7 +15,11 @@ from harness import ServerCase, wait_until
 def run(*arguments, user=None, **environment):
     """A server that is expected to refuse, and to have ended when this returns. One that serves instead is ended, and
     shows it by what it printed."""
-    process = subprocess.Popen([harness.binary(), *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+    binary = harness.binary()
+    if user:  # the tree may lie in a home that others cannot enter
+        binary = shutil.copy(binary, harness.temporary_directory())
+        os.chmod(os.path.dirname(binary), 0o755)
+    process = subprocess.Popen([binary, *arguments], stdout=subprocess.PIPE, stderr=subprocess.PIPE,
                                text=True, cwd="/" if user else harness.temporary_directory(), user=user,
                                env=harness.plain_environment(**environment))
     with process:

@@ -423,7 +423,7 @@ class ExecTest(CliCase):
         self.assertFalse(alive(int(read_lines(self.log)[0])))
 
     def test_the_hold_is_renewed_for_as_long_as_the_command_runs(self):
-        done = self.turnstile("exec", "build", self.resource, "--lease", "1s", "--", "sleep", "3")
+        done = self.turnstile("exec", "build", self.resource, "--lease", "2s", "--", "sleep", "5")
         self.assertEqual((done.returncode, done.stderr), (OK, ""))
 
     def test_ctrl_c_reaches_the_command_in_a_terminal(self):
