@@ -24,6 +24,10 @@ class EveryBlobOnce(ClusterCase):
             self.remove_everywhere(ref)
 
     def test_an_image_can_be_run_on_every_node(self):
+        for _ in range(ROUNDS):
+            self.pull_and_run()
+
+    def pull_and_run(self):
         ref, _ = self.image(mebibytes=1)
         self.pull_at_once(ref)
         for node in self.cluster.nodes:
