@@ -1,6 +1,8 @@
 // See daemon.h.
 #include "base/daemon.h"
 
+#include <unistd.h>
+
 #include <cstdlib>
 
 namespace turnstile {
@@ -14,6 +16,7 @@ std::optional<std::string> from_environment(const std::string& name) {
 DaemonSignals::DaemonSignals(std::initializer_list<int> numbers) {
   sigemptyset(&set_);
   for (const int number : numbers) sigaddset(&set_, number);
+  sigaddset(&set_, SIGRTMIN);
   pthread_sigmask(SIG_BLOCK, &set_, nullptr);
   signal(SIGPIPE, SIG_IGN);
   signal(SIGXFSZ, SIG_IGN);
@@ -22,7 +25,9 @@ DaemonSignals::DaemonSignals(std::initializer_list<int> numbers) {
 int DaemonSignals::wait() const {
   int number = 0;
   sigwait(&set_, &number);
-  return number;
+  return number == SIGRTMIN ? 0 : number;
 }
+
+void DaemonSignals::wake() const { kill(getpid(), SIGRTMIN); }
 
 }  // namespace turnstile

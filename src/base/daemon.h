@@ -17,7 +17,9 @@ std::optional<std::string> from_environment(const std::string& name);
 class DaemonSignals {
  public:
   explicit DaemonSignals(std::initializer_list<int> numbers);
-  int wait() const;  // the next one
+  int wait() const;  // the next one; 0: wake() was called
+  // Ends a wait(), from any thread.
+  void wake() const;
 
  private:
   sigset_t set_;
