@@ -30,6 +30,7 @@ enum class RecordKind : uint8_t {
   reference_set = 12,     // resource, node
   reference_erased = 13,  // resource, node
   token_mark = 14,        // number: every token up to this one may have been used
+  event_mark = 16,        // number: the id of the latest event; the journal's own, for the event log (S28)
 };
 
 // Bits of Record::flags.

@@ -31,18 +31,20 @@ class FileJournal final : public Journal {
   Result<Recovered> recover(const Load& load) override;
   void start(std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed) override;
 
-  uint64_t append(std::span<const Record> records, Time now) override { return commit_.append(records, now); }
+  uint64_t append(std::span<const Record> records, Time now, uint64_t last_event) override {
+    return commit_.append(records, now, last_event);
+  }
   uint64_t durable() const override { return commit_.durable(); }
   bool keeps_records() const override { return true; }
   bool overloaded() const override { return commit_.overloaded(); }
 
-  Result<void> snapshot(const Dump& dump) override;
+  Result<void> snapshot(const Dump& dump, std::stop_token stop) override;
   bool wants_snapshot() const override { return log_bytes() > snapshot_at_.load(std::memory_order_relaxed); }
   void stop() override { commit_.stop(); }
 
  private:
   uint64_t log_bytes() const { return recovered_bytes_ + log_.written(); }
-  Result<uint64_t> write_snapshot(const Dump& dump);
+  Result<uint64_t> write_snapshot(const Dump& dump, const std::stop_token& stop);
   void expect_next_snapshot(uint64_t log_bytes, uint64_t snapshot_bytes) {
     const uint64_t growth = std::max(options_.snapshot_after_bytes, kLogToSnapshot * snapshot_bytes);
     snapshot_at_.store(log_bytes + growth, std::memory_order_relaxed);
@@ -84,10 +86,10 @@ void FileJournal::start(std::function<void(uint64_t)> on_durable, std::function<
   commit_.start(latest_, std::move(on_durable), std::move(on_failed));
 }
 
-Result<void> FileJournal::snapshot(const Dump& dump) {
+Result<void> FileJournal::snapshot(const Dump& dump, std::stop_token stop) {
   if (in_snapshot_.exchange(true)) return fail("a snapshot is already being taken");
   const uint64_t begun_at = log_bytes();
-  const auto size = write_snapshot(dump);
+  const auto size = write_snapshot(dump, stop);
   if (size) snapshot_bytes_ = *size;
   // After an error, too: another attempt is due when the log has grown as much again.
   expect_next_snapshot(begun_at, snapshot_bytes_);
@@ -96,7 +98,7 @@ Result<void> FileJournal::snapshot(const Dump& dump) {
   return {};
 }
 
-Result<uint64_t> FileJournal::write_snapshot(const Dump& dump) {
+Result<uint64_t> FileJournal::write_snapshot(const Dump& dump, const std::stop_token& stop) {
   // What is appended from now on, or is pending, comes with a batch behind this one; what came with an
   // earlier batch is in memory already, where the dump sees it.
   uint64_t first_batch = 0;
@@ -108,8 +110,10 @@ Result<uint64_t> FileJournal::write_snapshot(const Dump& dump) {
   if (!rotated) return std::unexpected(rotated.error());
 
   SnapshotWriter writer(*directory_, first_batch, commit_.latest_time());
-  dump([&](const Record& record) { writer.add(record); });
-  const auto size = writer.finish();
+  dump([&](const Record& record) {
+    if (!stop.stop_requested()) writer.add(record);
+  });
+  const Result<uint64_t> size = stop.stop_requested() ? fail("the server stops") : writer.finish();
   if (!size) {
     (void)directory_->remove(temporary_name(first_batch));  // else the next start does
     return size;

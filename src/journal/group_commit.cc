@@ -25,7 +25,7 @@ void GroupCommit::start(Time not_before, std::function<void(uint64_t)> on_durabl
   thread_ = std::thread([this] { run(); });
 }
 
-uint64_t GroupCommit::append(std::span<const Record> records, Time now) {
+uint64_t GroupCommit::append(std::span<const Record> records, Time now, uint64_t last_event) {
   bool wake = false;
   uint64_t sequence;
   {
@@ -36,6 +36,7 @@ uint64_t GroupCommit::append(std::span<const Record> records, Time now) {
     accepted_ = sequence;
     for (const Record& record : records) pending_.add(record);
     latest_time_ = std::max(latest_time_, now);
+    last_event_ = std::max(last_event_, last_event);
     if (pending_.payload_size() > most_pending_bytes_) overloaded_.store(true, std::memory_order_relaxed);
     wake = std::exchange(thread_waits_, false);
   }
@@ -88,6 +89,12 @@ bool GroupCommit::take_turn(Turn& turn) {
     wait(for_thread_);
   }
   thread_waits_ = false;
+  if (const uint64_t last_event = std::exchange(last_event_, 0); last_event != 0) {
+    Record mark;  // one for all steps of the batch
+    mark.kind = RecordKind::event_mark;
+    mark.number = last_event;
+    pending_.add(mark);
+  }
   std::swap(turn.batch, pending_);
   turn.sequence = taken_ = accepted_;
   turn.time = latest_time_;

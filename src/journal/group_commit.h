@@ -43,7 +43,7 @@ class GroupCommit {
 
   void start(Time not_before, std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed);
   // Before start() it collects, after stop() or a failure it only counts.
-  uint64_t append(std::span<const Record> records, Time now) TS_EXCLUDES(mutex_);
+  uint64_t append(std::span<const Record> records, Time now, uint64_t last_event = 0) TS_EXCLUDES(mutex_);
 
   uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
   bool overloaded() const { return overloaded_.load(std::memory_order_relaxed); }
@@ -88,6 +88,7 @@ class GroupCommit {
   uint64_t accepted_ TS_GUARDED_BY(mutex_) = 0;  // the last one whose records were taken into pending_,
   uint64_t taken_ TS_GUARDED_BY(mutex_) = 0;     // and the last one that the thread has taken to write
   Time latest_time_ TS_GUARDED_BY(mutex_){};
+  uint64_t last_event_ TS_GUARDED_BY(mutex_) = 0;  // not yet marked in a batch; 0: nothing to mark
   bool thread_waits_ TS_GUARDED_BY(mutex_) = false;
   const Work* work_ TS_GUARDED_BY(mutex_) = nullptr;
 

@@ -9,6 +9,7 @@
 #include <functional>
 #include <memory>
 #include <span>
+#include <stop_token>
 #include <string>
 
 #include "base/error.h"
@@ -54,8 +55,10 @@ class Journal {
   virtual void start(std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed) = 0;
 
   // Encodes the records of one step into the pending batch, in memory only, so that it may be called under a
-  // lock. Returns the step's sequence number, from 1, growing by 1; 0 from a journal that keeps no records.
-  virtual uint64_t append(std::span<const Record> records, Time now) = 0;
+  // lock. `last_event`: the id of the latest event so far, which becomes an event_mark at the end of the
+  // batch; 0: none. Returns the step's sequence number, from 1, growing by 1; 0 from a journal that keeps no
+  // records.
+  virtual uint64_t append(std::span<const Record> records, Time now, uint64_t last_event = 0) = 0;
 
   // Every step up to this one is safe.
   virtual uint64_t durable() const = 0;
@@ -66,9 +69,9 @@ class Journal {
   virtual bool overloaded() const = 0;
 
   // Writes every current fact while others go on appending; `dump` must see at least all that was appended
-  // before the call. On success the log before it is deleted. An error leaves the journal as it was, unless
-  // on_failed says more.
-  virtual Result<void> snapshot(const Dump& dump) = 0;
+  // before the call. On success the log before it is deleted. An error, also that of a dump that was stopped,
+  // leaves the journal as it was, unless on_failed says more.
+  virtual Result<void> snapshot(const Dump& dump, std::stop_token stop = {}) = 0;
   // The log has grown enough since the last snapshot for a new one to pay.
   virtual bool wants_snapshot() const = 0;
 

@@ -23,7 +23,7 @@ enum Field : uint16_t {
   kAllFields = (1 << 13) - 1,
 };
 
-constexpr uint8_t kLastKind = uint8_t(RecordKind::token_mark);
+constexpr uint8_t kLastKind = uint8_t(RecordKind::event_mark);
 
 // Names all members, so that a new one does not compile until it has a bit.
 uint16_t fields_of(const Record& record) {
