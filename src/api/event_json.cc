@@ -41,8 +41,11 @@ void append_event_json(std::string& out, const Event& event) {
 }
 
 void append_sse_event(std::string& out, uint64_t id, const Event& event) {
-  append_number_field(out, "id: ", id);
-  out.append("\ndata: ");
+  if (id != 0) {
+    append_number_field(out, "id: ", id);
+    out += '\n';
+  }
+  out.append("data: ");
   append_event_json(out, event);
   out.append("\n\n");
 }

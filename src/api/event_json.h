@@ -14,7 +14,7 @@ std::string_view name_of(EventKind kind);
 // The object behind `data:`. The first six fields are all that the oldest clients know.
 void append_event_json(std::string& out, const Event& event);
 
-// id: N / data: {...} / empty line.
+// id: N / data: {...} / empty line. Without an id if it is 0: who reads it stays where it was.
 void append_sse_event(std::string& out, uint64_t id, const Event& event);
 
 // Tells a subscriber that it has missed events which are no longer known; it goes on after `id`. The only one
