@@ -18,7 +18,7 @@ endif()
 
 # Their objects go into the shared libraries. turnstiled is not affected: it is compiled when it is linked (decision
 # 0014), and then as the executable that it is.
-foreach(folder base engine events api client refcount fake)
+foreach(folder base engine events api carry_out client refcount fake)
   if(TARGET ts_${folder})
     set_target_properties(ts_${folder} PROPERTIES
       POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)

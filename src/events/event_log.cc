@@ -11,7 +11,9 @@ constexpr uint64_t kMostLookedAt = 1024;
 }  // namespace
 
 EventLog::EventLog(uint64_t first_id, EventLogSettings settings)
-    : ring_(first_id, settings.max_events, settings.max_bytes),
+    : first_id_(first_id),
+      last_of_earlier_life_(settings.last_of_earlier_life),
+      ring_(first_id, settings.max_events, settings.max_bytes),
       durable_(settings.durable_store ? 0 : UINT64_MAX),
       published_(first_id - 1),
       announced_(first_id - 1) {}
@@ -21,12 +23,12 @@ StepId EventLog::append(std::span<const Event> events, uint64_t sequence) {
   const Locked lock(mutex_);
   for (const Event& event : events) ring_.push(event);
   const StepId step = steps_.open(ring_.last_id(), sequence);
-  // Nobody is told here, because the caller holds the commit's lock: the next release tells.
+  // Nobody is told here, because the caller holds the commit's lock: the next answered() tells.
   published_ = std::max(published_, steps_.drop_before(ring_.first_id()));
   return step;
 }
 
-bool EventLog::release(std::span<const StepId> steps) {
+bool EventLog::answered(std::span<const StepId> steps) {
   const Locked lock(mutex_);
   for (const StepId step : steps) steps_.close(step);
   return advance();
@@ -67,11 +69,17 @@ void EventLog::stop_listening() {
   listening_ = false;
 }
 
+// Whoever knows this id has missed nothing of this life, and nothing of an earlier one.
+bool EventLog::is_beginning(uint64_t id) const {
+  return id == first_id_ - 1 || id == first_id_ - 2 || (id == last_of_earlier_life_ && id != 0);
+}
+
 EventLog::Reading EventLog::read(uint64_t after, const Filter* filter, const ReadLimits& limits,
                                  EventBatch& out) const {
   const Locked lock(mutex_);
+  if (is_beginning(after)) after = first_id_ - 1;
   Reading reading{.reached = after, .lost = 0, .complete = true};
-  if (after >= published_) return reading;
+  if (after >= published_ && after >= first_id_ - 1) return reading;
   if (ring_.first_id() > after + 1) {
     reading.lost = reading.reached = std::min(ring_.first_id() - 1, published_);
   }

@@ -21,7 +21,7 @@ struct Fixture {
   Router router{log, format, [this](unsigned, std::vector<Delivery>&& all) { delivered += all.size(); }};
   uint64_t sequence = 0;
 
-  void step(const Event& event) { router.release(log.append({&event, 1}, ++sequence)); }
+  void step(const Event& event) { router.answered(log.append({&event, 1}, ++sequence)); }
 };
 
 void AppendAndRelease(benchmark::State& state) {

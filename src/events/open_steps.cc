@@ -13,7 +13,7 @@ StepId OpenSteps::open(uint64_t last_event, uint64_t sequence) {
 void OpenSteps::close(StepId step) {
   const uint64_t number = uint64_t(step);
   if (number < first_) return;
-  TS_CHECK(number - first_ < steps_.size(), "only steps that were opened are released");
+  TS_CHECK(number - first_ < steps_.size(), "only steps that were opened are answered");
   steps_[number - first_].closed = true;
 }
 

@@ -31,23 +31,29 @@ Subscribed Router::subscribe(unsigned loop, SubscriberId subscriber, Filter filt
   const Locked lock(subscriptions_mutex_);
   const EventLog::Position now = log_.listen();
   add({subscriber, loop, now.last, std::move(shared)}, now);
-  return {.outcome = Subscribed::Outcome::live, .position = now.last, .backlog = {}};
+  return {.live = true, .reset_at = 0, .position = now.last, .backlog = {}};
 }
 
 Subscribed Router::resume(unsigned loop, SubscriberId subscriber, Filter filter, uint64_t last_event_id,
                           const ReadLimits& limits) {
-  using Outcome = Subscribed::Outcome;
   auto shared = std::make_shared<const Filter>(std::move(filter));
-  Subscribed result{.outcome = Outcome::live, .position = last_event_id, .backlog = {}};
+  Subscribed result{.live = true, .reset_at = 0, .position = last_event_id, .backlog = {}};
   // Part by part, so that others get at the mutexes in between; only the last part must go with the adding:
   // what is published later is matched later, with this listener.
   for (;;) {
     const Locked lock(subscriptions_mutex_);
     const EventLog::Position now = log_.listen();  // before reading: what comes behind it is announced
+    if (result.position > now.last) result.position = 0;  // an id of nobody's: everything may be missing
+    const bool first_part = result.backlog.empty();
     const EventLog::Reading reading = log_.read(result.position, shared.get(), limits, result.backlog);
-    if (reading.lost != 0 || last_event_id > now.last) {
-      add({subscriber, loop, now.last, std::move(shared)}, now);
-      return {.outcome = Outcome::reset, .position = now.last, .backlog = {}};
+    if (reading.lost != 0) {
+      result.reset_at = reading.lost - 1;
+      if (!first_part) {  // what was read before the gap would stand behind the reset
+        result.backlog.clear();
+        result.position = reading.lost;
+        stop_if_unheard();
+        continue;
+      }
     }
     result.position = reading.reached;
     if (reading.complete) {
@@ -56,7 +62,7 @@ Subscribed Router::resume(unsigned loop, SubscriberId subscriber, Filter filter,
     }
     stop_if_unheard();
     if (result.backlog.size() >= limits.events || result.backlog.bytes() >= limits.bytes) {
-      result.outcome = Outcome::more;
+      result.live = false;
       return result;
     }
   }
@@ -72,8 +78,8 @@ size_t Router::count() const {
   return subscriptions_.size();
 }
 
-void Router::release(std::span<const StepId> steps) {
-  if (log_.release(steps)) route();
+void Router::answered(std::span<const StepId> steps) {
+  if (log_.answered(steps)) route();
 }
 
 void Router::set_durable(uint64_t sequence) {

@@ -28,13 +28,11 @@ using EventFormatter = std::function<std::string(uint64_t id, const Event& event
 using DeliverToLoop = std::function<void(unsigned loop, std::vector<Delivery>&& deliveries)>;
 
 struct Subscribed {
-  enum class Outcome : uint8_t {
-    live,   // subscribed; the backlog comes first, then what is delivered
-    more,   // not subscribed: send the backlog, then resume again after `position`
-    reset,  // subscribed from `position` on; what was between the resumed id and that is unknown
-  };
-  Outcome outcome = Outcome::live;
-  uint64_t position = 0;
+  bool live = true;       // false: not subscribed yet; send the backlog, then resume after `position`
+  // The id of a reset, if there is one: events up to the next id may have been missed. What is known since is
+  // the backlog, and the id in between is for the state that is told before it.
+  uint64_t reset_at = 0;
+  uint64_t position = 0;  // everything up to here is in the backlog, or was before it
   EventBatch backlog;
 };
 
@@ -58,9 +56,9 @@ class Router {
   // not yet published. Returns live, and the id of the latest event appended.
   Subscribed subscribe(unsigned loop, SubscriberId subscriber, Filter filter);
 
-  // Every matching event after `last_event_id`, once and in order: those already published as the backlog,
-  // the others (appended already or not) as deliveries. Reset when that id is too old, of an earlier life, or
-  // in the future.
+  // Every matching event after `last_event_id`, once and in order: those already published as the backlog, a
+  // part at a time, the others (appended already or not) as deliveries. With a reset where that id is too
+  // old, of an earlier life or of nobody's: then everything that is still known.
   Subscribed resume(unsigned loop, SubscriberId subscriber, Filter filter, uint64_t last_event_id,
                     const ReadLimits& limits = {});
 
@@ -69,9 +67,9 @@ class Router {
   size_t count() const;
 
   // See EventLog. These also route what became visible.
-  void release(std::span<const StepId> steps);
-  void release(StepId step) {
-    if (step != StepId::none) release(std::span(&step, 1));
+  void answered(std::span<const StepId> steps);
+  void answered(StepId step) {
+    if (step != StepId::none) answered(std::span(&step, 1));
   }
   void set_durable(uint64_t sequence);
 

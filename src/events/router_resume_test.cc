@@ -12,7 +12,6 @@ using events_testing::event_on;
 using events_testing::ids_of;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-using Outcome = Subscribed::Outcome;
 
 constexpr SubscriberId kAlice{1}, kBob{2};
 
@@ -22,7 +21,7 @@ class ResumeTest : public ::testing::Test {
     const Event event = event_on(resource);
     return log_.append({&event, 1}, ++sequence_);
   }
-  void publish(std::string_view resource) { router_.release(append(resource)); }
+  void publish(std::string_view resource) { router_.answered(append(resource)); }
   Filter on(std::string_view resource) { return Filter::lane(events_testing::lane("pull", resource)); }
 
   events_testing::Inbox inbox_;
@@ -34,7 +33,8 @@ class ResumeTest : public ::testing::Test {
 TEST_F(ResumeTest, S28_L16_AReconnectGetsExactlyWhatItMissedAndThenGoesOnLive) {
   for (const char* resource : {"a", "b", "a", "a"}) publish(resource);  // 101 to 104
   const Subscribed resumed = router_.resume(0, kAlice, on("a"), 101);
-  EXPECT_EQ(resumed.outcome, Outcome::live);
+  EXPECT_TRUE(resumed.live);
+  EXPECT_EQ(resumed.reset_at, 0u);
   EXPECT_THAT(ids_of(resumed.backlog), ElementsAre(103, 104));
   EXPECT_EQ(router_.format(resumed.backlog), "103:a\n104:a\n");
   publish("a");
@@ -45,10 +45,10 @@ TEST_F(ResumeTest, S28_WhatWasAppendedButNotPublishedIsDeliveredWhenItIs) {
   publish("a");
   const StepId open = append("a");
   const StepId behind = append("a");
-  router_.release(behind);
+  router_.answered(behind);
   const Subscribed resumed = router_.resume(0, kAlice, on("a"), 100);
   EXPECT_THAT(ids_of(resumed.backlog), ElementsAre(101));
-  router_.release(open);
+  router_.answered(open);
   EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(102, 103));
 }
 
@@ -57,32 +57,54 @@ TEST_F(ResumeTest, S28_APositionAheadOfTheHorizonIsRespected) {
   const uint64_t position = router_.subscribe(0, kBob, on("a")).position;
   router_.unsubscribe(kBob);
   const StepId second = append("a");
-  EXPECT_EQ(router_.resume(0, kAlice, on("a"), position).outcome, Outcome::live);
-  router_.release(first);
-  router_.release(second);
+  EXPECT_TRUE(router_.resume(0, kAlice, on("a"), position).live);
+  router_.answered(first);
+  router_.answered(second);
   EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(102));
 }
 
-TEST_F(ResumeTest, S28_AnIdThatIsTooOldIsAnsweredWithResetAndThenLive) {
+TEST_F(ResumeTest, S28_AnIdThatIsTooOldIsAnsweredWithResetAndWhatIsKnownSince) {
   for (int i = 0; i < 40; ++i) publish("a");
-  const StepId open = append("a");
+  const StepId open = append("a");  // the ring holds 126 to 141
   const Subscribed resumed = router_.resume(0, kAlice, on("a"), 110);
-  EXPECT_EQ(resumed.outcome, Outcome::reset);
-  EXPECT_THAT(ids_of(resumed.backlog), IsEmpty());
-  EXPECT_EQ(resumed.position, 141u);
-  router_.release(open);
-  EXPECT_THAT(inbox_.ids(0, kAlice), IsEmpty()) << "the state shown after a reset has it already";
+  EXPECT_TRUE(resumed.live);
+  EXPECT_EQ(resumed.reset_at, 124u);
+  EXPECT_EQ(ids_of(resumed.backlog).front(), 126u);
+  EXPECT_EQ(ids_of(resumed.backlog).back(), 140u);
+  router_.answered(open);
   publish("a");
-  EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(142));
+  EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(141, 142));
 }
 
-TEST_F(ResumeTest, S28_AnIdOfAnEarlierLifeOrOfTheFutureIsAnsweredWithReset) {
+TEST_F(ResumeTest, S28_AnIdOfAnEarlierLifeOrOfNobodysIsAnsweredWithResetAndAllOfThisLife) {
   publish("a");
-  EXPECT_EQ(router_.resume(0, kAlice, on("a"), 42).outcome, Outcome::reset);
-  EXPECT_EQ(router_.resume(0, kBob, on("a"), 102).outcome, Outcome::reset);
-  EXPECT_EQ(router_.resume(0, SubscriberId(3), on("a"), UINT64_MAX).outcome, Outcome::reset);
-  EXPECT_EQ(router_.resume(0, SubscriberId(4), on("a"), 101).outcome, Outcome::live);
-  EXPECT_EQ(router_.resume(0, SubscriberId(5), on("a"), 100).outcome, Outcome::live);
+  uint64_t subscriber = 10;
+  for (const uint64_t id : {uint64_t(42), uint64_t(0), uint64_t(102), UINT64_MAX}) {
+    const Subscribed resumed = router_.resume(0, SubscriberId(++subscriber), on("a"), id);
+    EXPECT_EQ(resumed.reset_at, 99u) << id;
+    EXPECT_THAT(ids_of(resumed.backlog), ElementsAre(101)) << id;
+  }
+  for (const uint64_t id : {101, 100, 99})
+    EXPECT_EQ(router_.resume(0, SubscriberId(++subscriber), on("a"), id).reset_at, 0u) << id;
+}
+
+TEST_F(ResumeTest, S28_WhoSawTheLastEventOfTheEarlierLifeHasMissedNothing) {
+  EventLog log(101, {.last_of_earlier_life = 57});
+  Router router(log, events_testing::format_id, inbox_.deliver());
+  const Event event = event_on("a");
+  router.answered(log.append({&event, 1}, 1));
+  const Subscribed resumed = router.resume(0, kAlice, on("a"), 57);
+  EXPECT_EQ(resumed.reset_at, 0u);
+  EXPECT_THAT(ids_of(resumed.backlog), ElementsAre(101));
+  EXPECT_EQ(router.resume(0, kBob, on("a"), 56).reset_at, 99u);
+}
+
+TEST_F(ResumeTest, S28_AResetBeforeAnythingHappenedIsNotRepeated) {
+  const Subscribed first = router_.resume(0, kAlice, on("a"), 42);
+  EXPECT_EQ(first.reset_at, 99u);
+  EXPECT_THAT(ids_of(first.backlog), IsEmpty());
+  EXPECT_EQ(first.position, 100u) << "what is told behind the reset has another id";
+  EXPECT_EQ(router_.resume(0, kBob, on("a"), first.reset_at).reset_at, 0u);
 }
 
 TEST_F(ResumeTest, ALongBacklogComesInPartsWithoutAGap) {
@@ -90,12 +112,12 @@ TEST_F(ResumeTest, ALongBacklogComesInPartsWithoutAGap) {
   std::vector<uint64_t> seen;
   uint64_t last = 100;
   int parts = 0;
-  for (Outcome outcome = Outcome::more; outcome == Outcome::more; ++parts) {
+  for (bool live = false; !live; ++parts) {
     const Subscribed resumed = router_.resume(0, kAlice, on("a"), last, {.events = 3});
     for (const uint64_t id : ids_of(resumed.backlog)) seen.push_back(id);
     last = resumed.position;
-    outcome = resumed.outcome;
-    EXPECT_EQ(router_.count(), outcome == Outcome::more ? 0u : 1u);
+    live = resumed.live;
+    EXPECT_EQ(router_.count(), live ? 1u : 0u);
   }
   EXPECT_EQ(parts, 3);
   EXPECT_THAT(seen, ElementsAre(101, 102, 103, 104, 105, 106, 107));
@@ -109,11 +131,11 @@ TEST_F(ResumeTest, ABacklogLongerThanOneReadingIsStillOne) {
   const Event other = event_on("other"), mine = event_on("mine");
   std::vector<uint64_t> expected;
   for (uint64_t i = 0; i < 10'000; ++i) {
-    router.release(log.append({i % 1000 == 999 ? &mine : &other, 1}, i));
+    router.answered(log.append({i % 1000 == 999 ? &mine : &other, 1}, i));
     if (i % 1000 == 999) expected.push_back(i + 1);
   }
   const Subscribed resumed = router.resume(0, kAlice, on("mine"), 0);
-  EXPECT_EQ(resumed.outcome, Outcome::live);
+  EXPECT_TRUE(resumed.live);
   EXPECT_EQ(ids_of(resumed.backlog), expected);
 }
 
@@ -125,7 +147,7 @@ TEST_F(ResumeTest, EventsOverwrittenBeforeTheyCouldBeRoutedMeanAResetForThoseWho
     steps.push_back(append("a"));  // 101 to 105 are overwritten, the stuck one among them
   router_.subscribe(0, kBob, on("a"));
   steps.push_back(append("a"));
-  router_.release(steps);
+  router_.answered(steps);
   const std::vector<Delivery> seen = inbox_.of(0, kAlice);
   ASSERT_EQ(seen.size(), 17u);
   EXPECT_EQ(seen[0].bytes, nullptr);
@@ -133,7 +155,7 @@ TEST_F(ResumeTest, EventsOverwrittenBeforeTheyCouldBeRoutedMeanAResetForThoseWho
   EXPECT_EQ(seen[1].id, 107u);
   EXPECT_EQ(*seen[16].bytes, "122:a\n");
   EXPECT_THAT(inbox_.ids(0, kBob), ElementsAre(122)) << "nothing is lost for whoever came later";
-  router_.release(stuck);
+  router_.answered(stuck);
 }
 
 }  // namespace

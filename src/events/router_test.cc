@@ -40,9 +40,9 @@ TEST_F(RouterTest, EachSubscriberGetsItsLaneAndNoOther) {
   router_.subscribe(0, kAlice, on("a"));
   router_.subscribe(1, kBob, on("b"));
   router_.subscribe(1, kCarol, Filter::everything());
-  router_.release(append("a"));
-  router_.release(append("b"));
-  router_.release(append("c"));
+  router_.answered(append("a"));
+  router_.answered(append("b"));
+  router_.answered(append("c"));
   EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(1));
   EXPECT_THAT(inbox_.ids(1, kBob), ElementsAre(2));
   EXPECT_THAT(inbox_.ids(1, kCarol), ElementsAre(1, 2, 3));
@@ -50,12 +50,12 @@ TEST_F(RouterTest, EachSubscriberGetsItsLaneAndNoOther) {
 }
 
 TEST_F(RouterTest, AnEventIsFormattedOnceForAllAndNotAtAllForNobody) {
-  router_.release(append("a"));
+  router_.answered(append("a"));
   router_.subscribe(0, kAlice, on("a"));
-  router_.release(append("b"));
+  router_.answered(append("b"));
   EXPECT_EQ(formatted_, 0);
   router_.subscribe(1, kBob, on("a"));
-  router_.release(append("a"));
+  router_.answered(append("a"));
   EXPECT_EQ(formatted_, 1);
   EXPECT_EQ(inbox_.of(0, kAlice)[0].bytes, inbox_.of(1, kBob)[0].bytes);
 }
@@ -64,24 +64,24 @@ TEST_F(RouterTest, S30_AnEventIsNotDeliveredBeforeItsStepIsReleased) {
   router_.subscribe(0, kAlice, on("a"));
   const StepId step = append("a");
   EXPECT_THAT(inbox_.ids(0, kAlice), IsEmpty());
-  router_.release(step);
+  router_.answered(step);
   EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(1));
 }
 
 TEST_F(RouterTest, S30_EventsLeaveInCommitOrderWhenStepsAreReleasedOutOfOrder) {
   router_.subscribe(0, kAlice, Filter::everything());
   const StepId steps[] = {append("a"), append("b"), append("c")};
-  router_.release(steps[2]);
-  router_.release(steps[1]);
+  router_.answered(steps[2]);
+  router_.answered(steps[1]);
   EXPECT_THAT(inbox_.ids(0, kAlice), IsEmpty());
-  router_.release(steps[0]);
+  router_.answered(steps[0]);
   EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(1, 2, 3));
 }
 
 TEST_F(RouterTest, ManyStepsCanBeReleasedInOneCall) {
   router_.subscribe(0, kAlice, Filter::everything());
   const StepId steps[] = {append("a"), StepId::none, append("b")};
-  router_.release(steps);
+  router_.answered(steps);
   EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(1, 2));
 }
 
@@ -91,8 +91,8 @@ TEST_F(RouterTest, L5_ASubscriberGetsWhatIsAppendedAfterItsPositionAndNothingFro
   const Subscribed subscribed = router_.subscribe(0, kAlice, on("a"));
   EXPECT_EQ(subscribed.position, 1u);
   const StepId after = append("a");
-  router_.release(before);
-  router_.release(after);
+  router_.answered(before);
+  router_.answered(after);
   EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(2));
 }
 
@@ -108,7 +108,7 @@ TEST(RouterEvents, L13_APureWatcherSeesAFailureWithItsErrorAlthoughNobodyWaits) 
   router.subscribe(0, kAlice, Filter::lane(lane("pull", "a")));
   Event failed = event_on("a", EventKind::failed);
   failed.error = "disk full";
-  router.release(log.append({&failed, 1}, 1));
+  router.answered(log.append({&failed, 1}, 1));
   ASSERT_EQ(inbox.of(0, kAlice).size(), 1u);
   EXPECT_EQ(*inbox.of(0, kAlice)[0].bytes, "2,node-1,disk full,");
 }
@@ -123,7 +123,7 @@ TEST(RouterEvents, L14_FailedAndGrantedAreDistinctAndKeepTheirTexts) {
   events[0].error = "404";
   events[1].who.node = NodeId("node-2");
   events[2].error = events[2].reason = "lease";
-  router.release(log.append(events, 1));
+  router.answered(log.append(events, 1));
   std::vector<std::string> seen;
   for (const Delivery& each : inbox.of(0, kAlice)) seen.push_back(*each.bytes);
   EXPECT_THAT(seen, ElementsAre("2,node-1,404,", "0,node-2,,", "3,node-1,lease,lease"));
@@ -135,7 +135,7 @@ TEST_F(RouterTest, AnUnsubscribedStreamGetsNothingMore) {
   EXPECT_EQ(router_.count(), 2u);
   router_.unsubscribe(kAlice);
   router_.unsubscribe(kAlice);
-  router_.release(append("a"));
+  router_.answered(append("a"));
   EXPECT_THAT(inbox_.ids(0, kAlice), IsEmpty());
   EXPECT_THAT(inbox_.ids(0, kBob), ElementsAre(1));
   router_.unsubscribe(kBob);
@@ -146,7 +146,7 @@ TEST_F(RouterTest, ALargeFanOutReachesEveryoneInOrder) {
   for (uint64_t i = 0; i < 3000; ++i) router_.subscribe(unsigned(i % 3), SubscriberId(i), on("a"));
   std::vector<StepId> steps;
   for (int i = 0; i < 5; ++i) steps.push_back(append("a"));
-  router_.release(steps);
+  router_.answered(steps);
   for (uint64_t i = 0; i < 3000; ++i) {
     ASSERT_THAT(inbox_.ids(unsigned(i % 3), SubscriberId(i)), ElementsAre(1, 2, 3, 4, 5));
   }
@@ -169,7 +169,7 @@ TEST(RouterTurns, ComingInTheMiddleOfAFanOutTakesNothingFromAnybody) {
   router = &on_stack;
   for (uint64_t i = 0; i < 3000; ++i) router->subscribe(0, SubscriberId(i), Filter::everything());
   const std::vector<Event> events(5, event_on("a"));
-  router->release(log.append(events, 1));
+  router->answered(log.append(events, 1));
   for (uint64_t i = 0; i < 3000; ++i) ASSERT_THAT(inbox.ids(0, SubscriberId(i)), ElementsAre(1, 2, 3, 4, 5));
   EXPECT_THAT(events_testing::ids_of(resumed.backlog), ElementsAre(1, 2, 3, 4, 5));
   EXPECT_THAT(inbox.ids(0, SubscriberId(9001)), IsEmpty());
@@ -181,7 +181,7 @@ TEST_F(RouterTest, S31_WithADurableStoreEventsAreDeliveredWhenTheyAreSafe) {
   Router router(log, events_testing::format_id, inbox_.deliver());
   router.subscribe(0, kAlice, Filter::everything());
   const Event event = event_on("a");
-  router.release(log.append({&event, 1}, 10));
+  router.answered(log.append({&event, 1}, 10));
   EXPECT_THAT(inbox_.ids(0, kAlice), IsEmpty());
   router.set_durable(10);
   EXPECT_THAT(inbox_.ids(0, kAlice), ElementsAre(1));

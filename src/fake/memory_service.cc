@@ -70,7 +70,7 @@ MemoryService::MemoryService(const ServiceSettings& settings)
 // Under mutex_, as all calls of the engine are: nobody sees these events before the step's answer is made.
 uint64_t MemoryService::commit(Effects& effects) {
   const StepId step = events_.append(effects.events, 0);
-  (void)events_.release(std::span(&step, 1));  // streams look for themselves
+  (void)events_.answered(std::span(&step, 1));  // streams look for themselves
   return 0;
 }
 

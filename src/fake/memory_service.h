@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "api/command.h"
 #include "api/error.h"
 #include "api/paths.h"
 #include "base/clock.h"
@@ -15,7 +16,7 @@
 #include "engine/engine.h"
 #include "events/event_log.h"
 #include "fake/service.h"
-#include "server/connection_state.h"
+#include "service/errand.h"
 
 namespace turnstile::fake {
 
@@ -56,16 +57,14 @@ class MemoryService : public Service, private CommitSink {
 
   // calls.cc
   bool waits(Call& call) TS_REQUIRES(mutex_);
-  Outcome answer(Call& call, Path path) TS_REQUIRES(mutex_);
-  Outcome lock(Call& call) TS_REQUIRES(mutex_);
+  Outcome carry_out(Call& call, Path path) TS_REQUIRES(mutex_);
+  client::Answer one_step(Call& call, const Command& command) TS_REQUIRES(mutex_);
+  // `request` is what `command` holds.
+  Outcome lock(Call& call, LockRequest& request, const Command& command) TS_REQUIRES(mutex_);
   Outcome await_turn(Call& call, uint64_t poll, Time until) TS_REQUIRES(mutex_);
-  client::Answer batch(Call& call) TS_REQUIRES(mutex_);
-  client::Answer status(Call& call) TS_REQUIRES(mutex_);
-  client::Answer list(Call& call) TS_REQUIRES(mutex_);
-  client::Answer change_reference(Call& call, bool add) TS_REQUIRES(mutex_);
-  // Asks the engine with `ask(engine, now, command)`, which writes the body and returns the status.
-  template <class Command, class Ask>
-  client::Answer decide(Call& call, const ApiResult<Command>& command, Ask ask) TS_REQUIRES(mutex_);
+  client::Answer batch(Call& call, size_t count) TS_REQUIRES(mutex_);
+  client::Answer list(Call& call, const ListCommand& command) TS_REQUIRES(mutex_);
+  client::Answer release_node(Call& call, const ReleaseNodeCommand& command) TS_REQUIRES(mutex_);
   // streams.cc
   std::optional<ApiError> open_stream(Stream& stream, Path path, std::string_view query) TS_REQUIRES(mutex_);
   // What is to be told next; or why nothing will be.

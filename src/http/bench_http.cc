@@ -22,7 +22,9 @@ class FixedAnswer final : public http::Handler {
   }
   void on_closed(http::ConnectionId) override {}
   void on_timer(http::ConnectionId) override {}
-  void on_written() override {}
+  bool may_leave(uint64_t) override { return true; }
+  void on_written(std::span<const http::Receipt>) override {}
+  void on_drained(http::ConnectionId) override {}
   std::string error_body(unsigned, std::string_view message) override { return std::string(message); }
 };
 

@@ -10,6 +10,7 @@
 #include <cstring>
 #include <memory>
 #include <string_view>
+#include <vector>
 
 #include "http/http.h"
 
@@ -67,9 +68,12 @@ class InBuffer {
   size_t begin_ = 0, end_ = 0, capacity_ = 0;
 };
 
-// Bytes to send. A connection has one only while it has something to send; the loop keeps the spare ones.
+// Bytes to send, and the receipts that go with them. A connection has one only while it has something to
+// send; the loop keeps the spare ones.
 class OutBuffer {
  public:
+  std::vector<Receipt> receipts;
+
   std::string_view view() const { return {block_.get() + begin_, end_ - begin_}; }
   size_t size() const { return end_ - begin_; }
   size_t capacity() const { return capacity_; }

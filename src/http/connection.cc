@@ -25,9 +25,7 @@ class Connection::OneResponder final : public Responder {
  public:
   explicit OneResponder(Connection& connection) : connection_(connection) {}
   void respond(const Response& response) override { connection_.append(response); }
-  void start_stream(std::string_view content_type, std::string_view first, uint64_t release) override {
-    connection_.begin_stream(content_type, first, release);
-  }
+  void start_stream(const Response& begin) override { connection_.begin_stream(begin); }
 
  private:
   Connection& connection_;
@@ -54,7 +52,6 @@ void Connection::on_ready(uint32_t events) {
 
 void Connection::proceed() {
   if (closed_) return;
-  if (cut_) return cut_off();
   for (int reads = 0;;) {
     const size_t scheduled = loop_.scheduled();
     const bool more = handle_buffered();
@@ -132,19 +129,25 @@ void Connection::append(const Response& response) {
   framing_.keep_alive = framing_.keep_alive && !response.close && !loop_.is_draining();
   if (!framing_.keep_alive || notified_) closing_ = true;
   loop_.writer().response(out(), response, framing_, loop_.now());
-  gate_ = std::max(gate_, response.release);
+  note_leaving(response);
 }
 
-void Connection::begin_stream(std::string_view content_type, std::string_view first, uint64_t release) {
+// What has been added to the buffer leaves behind this gate, and with these receipts.
+void Connection::note_leaving(const Response& response) {
+  gate_ = std::max(gate_, response.gate);
+  out().receipts.insert(out().receipts.end(), response.receipts.begin(), response.receipts.end());
+}
+
+void Connection::begin_stream(const Response& begin) {
   TS_CHECK(handling_ && !answered_, "a request is answered once");
   answered_ = true;
-  loop_.writer().stream_head(out(), content_type, loop_.now());
-  gate_ = std::max(gate_, release);
+  loop_.writer().stream_head(out(), begin.content_type, loop_.now());
+  note_leaving(begin);
   if (framing_.head_only) {
     closing_ = true;
     return;
   }
-  out().append(first);
+  out().append(begin.body);
   stream_ = std::make_unique<StreamQueue>();
   loop_.counters().streams_open.fetch_add(1, std::memory_order_relaxed);
   // The kernel's buffer would otherwise grow to megabytes for a reader that does not read.
@@ -159,6 +162,7 @@ void Connection::refuse(unsigned status, std::string_view problem) {
   append({.status = status,
           .extra_headers = status == 429 ? "Retry-After: 1\r\n" : "",
           .body = body,
+          .receipts = {},
           .close = true});
   wants_linger_ = true;
 }
@@ -170,12 +174,24 @@ bool Connection::answer(const Response& response) {
   return true;
 }
 
-bool Connection::stream(const std::shared_ptr<const std::string>& bytes) {
-  if (closed_ || closing_ || cut_ || !stream_) return false;
+// An empty stream takes whatever comes, so that what is larger than its backlog may be gets through, too.
+Streamed Connection::stream(const std::shared_ptr<const std::string>& bytes) {
+  if (closed_ || closing_ || !stream_) return Streamed::gone;
+  const size_t most = loop_.limits().max_stream_backlog;
+  if (full_ || (!stream_->empty() && stream_->bytes() + bytes->size() > most)) {
+    if (!full_ && write_pending_) set_write_deadline(loop_.limits().full_stream_timeout);
+    full_ = true;
+    return Streamed::full;
+  }
   stream_->push(bytes);
-  cut_ = stream_->bytes() > loop_.limits().max_stream_backlog;
   loop_.schedule(*this);
-  return !cut_;
+  return Streamed::queued;
+}
+
+void Connection::tell_when_drained() {
+  if (closed_ || closing_ || !stream_) return;
+  full_ = true;
+  if (!handling_) loop_.schedule(*this);
 }
 
 void Connection::set_timer(Time deadline) {

@@ -22,7 +22,7 @@ class EventLoop;
 // a handler that answers one connection while it handles another is never entered twice, and no connection is
 // destroyed under its own feet. Time: now() of the loop's turn. Three deadlines (read, write, long poll); the
 // loop's heap holds one entry that is never later than the earliest of them. Threads: the loop's only.
-// Invariant: answers leave in the order of their requests; nothing leaves before the loop has released gate_.
+// Invariant: answers leave in the order of their requests; nothing leaves before the handler lets gate_ pass.
 // The kernel tells edges: readable_ stays true until a read has found the end of what there is, and
 // write_pending_ until the kernel has room again.
 class Connection final : public Source {
@@ -45,7 +45,8 @@ class Connection final : public Source {
 
   // What Loop says about the methods of the same name.
   bool answer(const Response& response);
-  bool stream(const std::shared_ptr<const std::string>& bytes);
+  Streamed stream(const std::shared_ptr<const std::string>& bytes);
+  void tell_when_drained();
   void set_timer(Time deadline);
   void watch() { watched_ = true; }
   void close_when_written();
@@ -56,13 +57,18 @@ class Connection final : public Source {
   // The server shuts down: closes unless an answer is under way.
   void drain();
   void close_now();
+  void cut_off();
+  size_t unsent() const { return (out_ ? out_->size() : 0) + (stream_ ? stream_->bytes() : 0); }
 
   Time deadline() const { return std::min({read_deadline_, write_deadline_, poll_deadline_}); }
   Time heap_deadline_ = kNever;   // the heap's entry; the loop's
   HeapPlace place_ = kNotInHeap;  // the heap's
   bool is_refused_ = false;       // the loop's: beyond max_connections, and only here to be told
   bool scheduled_ = false;        // the loop's: proceed() will be called at the end of this turn
-  boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>> gate_hook_;
+  using Hook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
+  Hook gate_hook_;
+  Hook slow_hook_;      // in the loop's list of slow readers while the kernel takes no more
+  size_t unsent_ = 0;   // the loop's: what it counts of this one
 
  private:
   class OneResponder;
@@ -76,7 +82,8 @@ class Connection final : public Source {
   bool handle_buffered();
   void handle(Incoming& incoming);
   void append(const Response& response);
-  void begin_stream(std::string_view content_type, std::string_view first, uint64_t release);
+  void note_leaving(const Response& response);
+  void begin_stream(const Response& begin);
   void set_read_deadline();
   Duration idle_timeout() const;
 
@@ -87,10 +94,11 @@ class Connection final : public Source {
   ssize_t send_some();
   void sent(size_t count);
   void wait_writable();
+  void set_write_deadline(Duration from_now);
+  void drained();
   void finish();
   void broken();
   void tell_closed();
-  void cut_off();
 
   EventLoop& loop_;
   UniqueFd socket_;
@@ -99,7 +107,7 @@ class Connection final : public Source {
   RequestReader reader_;
   std::unique_ptr<OutBuffer> out_;       // only while there is something in it
   std::unique_ptr<StreamQueue> stream_;  // only when this is a stream
-  uint64_t gate_ = 0;                    // the highest Response::release of what is in out_
+  uint64_t gate_ = 0;                    // the highest Response::gate of what is in out_
   Time read_deadline_ = kNever;          // head, body, idle or lingering, see timed_
   Time write_deadline_ = kNever;
   Time poll_deadline_ = kNever;   // set_timer()
@@ -119,7 +127,7 @@ class Connection final : public Source {
   bool closing_ = false;       // close when all is written
   bool wants_linger_ = false;  // then let the peer read before the kernel may send a reset
   bool lingering_ = false;
-  bool cut_ = false;  // a stream whose backlog is too large
+  bool full_ = false;  // a stream that has refused bytes; on_drained() follows
   bool closed_ = false;
 };
 

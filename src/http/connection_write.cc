@@ -3,6 +3,7 @@
 
 #include <array>
 #include <cerrno>
+#include <utility>
 
 #include "base/check.h"
 #include "http/connection.h"
@@ -25,8 +26,7 @@ OutBuffer& Connection::out() {
 void Connection::flush() {
   if (write_pending_) return;
   if (has_output()) {
-    if (gate_ > loop_.released()) return loop_.hold_back(*this);
-    loop_.note_written();
+    if (gate_ != 0 && !loop_.handler().may_leave(gate_)) return loop_.hold_back(*this);
     while (has_output()) {
       const ssize_t count = send_some();
       if (count >= 0) {
@@ -37,9 +37,19 @@ void Connection::flush() {
         return broken();
       }
     }
-    write_deadline_ = kNever;
+    drained();
+  } else if (full_) {
+    drained();
   }
   if (closing_) finish();
+}
+
+// All that there was is with the kernel.
+void Connection::drained() {
+  gate_ = 0;
+  write_deadline_ = kNever;
+  loop_.note_unsent(*this);
+  if (std::exchange(full_, false) && !closing_) loop_.handler().on_drained(id_);
 }
 
 // One system call for as much as possible.
@@ -72,10 +82,17 @@ void Connection::sent(size_t count) {
 
 void Connection::wait_writable() {
   write_pending_ = true;
-  write_deadline_ = later(loop_.now(), loop_.limits().write_timeout);
-  loop_.update_deadline(*this);
+  // A reader that takes its time must not keep back what others are to see: its receipts are due.
+  if (out_) loop_.collect(*out_);
+  loop_.note_unsent(*this);
+  set_write_deadline(full_ ? loop_.limits().full_stream_timeout : loop_.limits().write_timeout);
   // Only now, because a Unix socket tells of room after every read of its peer's.
   loop_.poller().change(socket_.get(), EPOLLIN | EPOLLRDHUP | EPOLLOUT | EPOLLET, *this);
+}
+
+void Connection::set_write_deadline(Duration from_now) {
+  write_deadline_ = later(loop_.now(), from_now);
+  loop_.update_deadline(*this);
 }
 
 void Connection::close_when_written() {

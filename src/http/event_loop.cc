@@ -14,6 +14,7 @@ constexpr unsigned kSlotBits = 20;               // of an id; above them a numbe
 constexpr uint64_t kSlotMask = (uint64_t(1) << kSlotBits) - 1;
 // One success may end 10,000 waits, and a thousand streams may have to be cut: others get their turn between.
 constexpr size_t kScheduledATurn = 64;
+constexpr size_t kDropScheduled = 4096;
 constexpr size_t kSpareBuffers = 256;
 constexpr size_t kLargestSpare = 64 * 1024;
 
@@ -147,20 +148,46 @@ void EventLoop::run_tasks() {
 }
 
 void EventLoop::end_turn() {
-  for (size_t budget = kScheduledATurn; budget > 0 && (has_scheduled() || written_);) {
-    for (; budget > 0 && has_scheduled(); --budget) {
-      Connection& connection = *scheduled_[next_scheduled_++];
-      connection.scheduled_ = false;
-      connection.proceed();
-    }
-    if (has_scheduled()) break;
-    scheduled_.clear();
-    next_scheduled_ = 0;
-    // Only when all is written; on_written() may schedule more.
-    if (std::exchange(written_, false)) handler_->on_written();
+  proceed_scheduled();
+  if (unsent_ > limits_.max_loop_backlog) cut_slowest();
+  if (!collected_.empty()) {
+    written_.swap(collected_);
+    handler_->on_written(written_);
+    written_.clear();
   }
   bury();
   if (draining_ && open_ == 0) stopping_.store(true);
+}
+
+void EventLoop::proceed_scheduled() {
+  for (size_t budget = kScheduledATurn; budget > 0 && has_scheduled(); --budget) {
+    Connection& connection = *scheduled_[next_scheduled_++];
+    connection.scheduled_ = false;
+    connection.proceed();
+  }
+  // Under load there may always be somebody, so what is done is dropped now and then.
+  if (has_scheduled() && next_scheduled_ < kDropScheduled) return;
+  scheduled_.erase(scheduled_.begin(), scheduled_.begin() + ptrdiff_t(next_scheduled_));
+  next_scheduled_ = 0;
+}
+
+// Output that nobody reads must not take all memory: who has kept it longest goes first.
+void EventLoop::cut_slowest() {
+  while (unsent_ > limits_.max_loop_backlog && !slow_.empty()) slow_.front().cut_off();
+}
+
+void EventLoop::collect(OutBuffer& buffer) {
+  collected_.insert(collected_.end(), buffer.receipts.begin(), buffer.receipts.end());
+  buffer.receipts.clear();
+}
+
+void EventLoop::note_unsent(Connection& connection) {
+  const size_t unsent = connection.is_closed() ? 0 : connection.unsent();
+  if (unsent == 0 && connection.unsent_ == 0) return;
+  unsent_ = unsent_ - connection.unsent_ + unsent;
+  connection.unsent_ = unsent;
+  connection.slow_hook_.unlink();
+  if (unsent > 0) slow_.push_back(connection);  // it has just been written to, so it has taken something
 }
 
 // A closed connection that is still scheduled keeps its place until its turn has come.
@@ -193,26 +220,32 @@ void EventLoop::watch(ConnectionId id) {
   if (Connection* const connection = find(id)) connection->watch();
 }
 
-bool EventLoop::stream(ConnectionId id, const std::shared_ptr<const std::string>& bytes) {
+Streamed EventLoop::stream(ConnectionId id, const std::shared_ptr<const std::string>& bytes) {
   Connection* const connection = find(id);
-  return connection && connection->stream(bytes);
+  return connection ? connection->stream(bytes) : Streamed::gone;
+}
+
+void EventLoop::tell_when_drained(ConnectionId id) {
+  if (Connection* const connection = find(id)) connection->tell_when_drained();
 }
 
 void EventLoop::close(ConnectionId id) {
   if (Connection* const connection = find(id)) connection->close_when_written();
 }
 
-void EventLoop::release(uint64_t sequence) {
-  if (sequence <= released_) return;
-  released_ = sequence;
-  while (!gated_.empty() && gated_.front().gate() <= released_) {
+void EventLoop::open_gate(uint64_t gate) {
+  while (!gated_.empty() && gated_.front().gate() <= gate) {
     Connection& connection = gated_.front();
     gated_.pop_front();
     schedule(connection);
   }
 }
 
-// Sequences nearly always come in order, so the place is at the end, or close to it.
+void EventLoop::drop_gated() {
+  while (!gated_.empty()) gated_.front().cut_off();
+}
+
+// Gates nearly always come in order, so the place is at the end, or close to it.
 void EventLoop::hold_back(Connection& connection) {
   connection.gate_hook_.unlink();
   auto before = gated_.end();
@@ -233,6 +266,7 @@ std::unique_ptr<OutBuffer> EventLoop::take_buffer() {
 }
 
 void EventLoop::give_buffer(std::unique_ptr<OutBuffer> buffer) {
+  collect(*buffer);
   if (spare_buffers_.size() >= kSpareBuffers || buffer->capacity() > kLargestSpare) return;
   buffer->clear();
   spare_buffers_.push_back(std::move(buffer));
@@ -240,6 +274,7 @@ void EventLoop::give_buffer(std::unique_ptr<OutBuffer> buffer) {
 
 void EventLoop::closed(Connection& connection) {
   deadlines_.erase(connection);
+  note_unsent(connection);
   --open_;
   (connection.is_refused_ ? counters_.refused_open : counters_.connections_open)
       .fetch_sub(1, std::memory_order_relaxed);

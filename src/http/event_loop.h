@@ -20,9 +20,10 @@ namespace turnstile::http {
 // Implements Loop.
 //
 // Everything happens in turns: what epoll has found, then the posted tasks, then what is due. A request is
-// handled and answered on the spot; what it makes ready for others (answers, released output, events for
-// streams) is written at the end of the turn, some at a time; when all is, Handler::on_written() is called;
-// and connections that have ended are destroyed, when no event can name them any more. Time: reads its clock
+// handled and answered on the spot; what it makes ready for others (answers, output whose gate has opened,
+// events for streams) is written at the end of the turn, some at a time; then Handler::on_written() gets the
+// receipts of what has been; and connections that have ended are destroyed, when no event can name them any
+// more. Time: reads its clock
 // once a turn. Deadlines are swept together, at most every kTick. Threads: owns one. Other threads use
 // post(), adopt() and stop_when_drained() only.
 class EventLoop final : public Loop {
@@ -46,9 +47,11 @@ class EventLoop final : public Loop {
   bool answer(ConnectionId connection, const Response& response) override;
   void set_timer(ConnectionId connection, Duration delay) override;
   void watch(ConnectionId connection) override;
-  bool stream(ConnectionId connection, const std::shared_ptr<const std::string>& bytes) override;
+  Streamed stream(ConnectionId connection, const std::shared_ptr<const std::string>& bytes) override;
+  void tell_when_drained(ConnectionId connection) override;
   void close(ConnectionId connection) override;
-  void release(uint64_t sequence) override;
+  void open_gate(uint64_t gate) override;
+  void drop_gated() override;
   size_t connections() const override { return open_; }
 
   // For connections.
@@ -57,7 +60,6 @@ class EventLoop final : public Loop {
   Handler& handler() { return *handler_; }
   ResponseWriter& writer() { return writer_; }
   Counters& counters() { return counters_; }
-  uint64_t released() const { return released_; }
   bool is_draining() const { return draining_; }
   std::unique_ptr<OutBuffer> take_buffer();
   void give_buffer(std::unique_ptr<OutBuffer> buffer);
@@ -67,17 +69,20 @@ class EventLoop final : public Loop {
   size_t scheduled() const { return scheduled_.size() - next_scheduled_; }
   // Its output is behind the gate.
   void hold_back(Connection& connection);
-  void note_written() { written_ = true; }
+  // Takes over the receipts of what has been written, or never will be.
+  void collect(OutBuffer& buffer);
+  // How much of it the kernel did not take has changed.
+  void note_unsent(Connection& connection);
   void update_deadline(Connection& connection) {
     if (connection.deadline() < connection.heap_deadline_) set_heap_deadline(connection);
   }
   void closed(Connection& connection);
 
  private:
-  using GateList = boost::intrusive::list<
-      Connection,
-      boost::intrusive::member_hook<Connection, decltype(Connection::gate_hook_), &Connection::gate_hook_>,
-      boost::intrusive::constant_time_size<false>>;
+  template <Connection::Hook Connection::*hook>
+  using List = boost::intrusive::list<Connection,
+                                      boost::intrusive::member_hook<Connection, Connection::Hook, hook>,
+                                      boost::intrusive::constant_time_size<false>>;
 
   void run();
   bool work(std::chrono::milliseconds patience);
@@ -88,6 +93,8 @@ class EventLoop final : public Loop {
   void take_in(UniqueFd socket, bool refused);
   bool has_scheduled() const { return next_scheduled_ < scheduled_.size(); }
   void end_turn();
+  void proceed_scheduled();
+  void cut_slowest();
   void bury();
   Connection* find(ConnectionId id);
   void set_heap_deadline(Connection& connection);
@@ -116,11 +123,11 @@ class EventLoop final : public Loop {
   std::chrono::nanoseconds last_idle_{std::chrono::seconds(1)};  // how long it last waited for work
   DeadlineHeap<Connection, &Connection::place_> deadlines_;
   ResponseWriter writer_;
-  uint64_t released_ = 0;
   uint64_t last_number_ = 0;  // of connections
   size_t open_ = 0;
   bool draining_ = false;
-  bool written_ = false;
+  size_t unsent_ = 0;                         // what the kernel did not take, of all slow readers
+  std::vector<Receipt> collected_, written_;  // for on_written(): of this turn; the ones it is given
   std::vector<std::unique_ptr<OutBuffer>> spare_buffers_;
   std::vector<std::unique_ptr<Connection>> slots_;  // by the lower bits of the id
   std::vector<uint32_t> free_slots_;
@@ -128,7 +135,8 @@ class EventLoop final : public Loop {
   std::vector<Connection*> scheduled_;  // from next_scheduled_ on
   size_t next_scheduled_ = 0;
   std::vector<std::function<void()>> running_tasks_;
-  GateList gated_;                    // in order of gate()
+  List<&Connection::gate_hook_> gated_;  // in order of gate()
+  List<&Connection::slow_hook_> slow_;   // readers for which the kernel has no room, the slowest first
   std::unique_ptr<Handler> handler_;  // destroyed before what it may still call
 };
 

@@ -8,6 +8,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <span>
 #include <string>
 #include <string_view>
 
@@ -35,13 +36,22 @@ struct Request {
 };
 inline constexpr size_t kBodyPadding = 64;
 
+// Comes back through Handler::on_written() when the answer it went with is with the kernel. Only the handler
+// knows what the number and the time mean.
+struct Receipt {
+  ConnectionId connection = ConnectionId::none;
+  uint64_t number = 0;
+  Time time{};
+};
+
 struct Response {
   unsigned status = 200;
   std::string_view content_type = "application/json";
   std::string_view extra_headers;  // whole lines, each with its CRLF
   std::string_view body;
-  uint64_t release = 0;  // not written before Loop::released() has reached it; 0 = at once
-  bool close = false;    // close the connection behind it
+  uint64_t gate = 0;  // not written before Handler::may_leave() says so; 0 = at once
+  std::span<const Receipt> receipts;
+  bool close = false;  // close the connection behind it
 };
 
 // What a handler decides about a request.
@@ -55,8 +65,9 @@ class Responder {
  public:
   virtual ~Responder() = default;
   virtual void respond(const Response& response) = 0;
-  // Sends the head of an endless answer and `first` at once (behind `release`).
-  virtual void start_stream(std::string_view content_type, std::string_view first, uint64_t release) = 0;
+  // Sends the head of an endless answer and the body, which is what it begins with. Its status and `close`
+  // are not looked at.
+  virtual void start_stream(const Response& begin) = 0;
 };
 
 class Handler {
@@ -70,9 +81,13 @@ class Handler {
   // The time given to Loop::set_timer() for a waiting request is over; the request still waits for
   // Loop::answer().
   virtual void on_timer(ConnectionId connection) = 0;
-  // Everything that could be written has been handed to the kernel: answers given before this call and
-  // released.
-  virtual void on_written() = 0;
+  // Whether what waits behind this gate may be written. False: Loop::open_gate() will be called when it may.
+  virtual bool may_leave(uint64_t gate) = 0;
+  // The answers of these receipts are with the kernel, as far as it takes them; or their connections have
+  // ended, of which on_closed() was told before. Once a turn.
+  virtual void on_written(std::span<const Receipt> receipts) = 0;
+  // A stream that had no room has sent all it had.
+  virtual void on_drained(ConnectionId connection) = 0;
   // An error answer of the HTTP layer's own (400 framing, 408, 413, 429, 431): the body for it, as JSON.
   virtual std::string error_body(unsigned status, std::string_view message) = 0;
 };
@@ -83,12 +98,19 @@ struct Limits {
   size_t max_batch_body = 1024 * 1024;  // for the one path that takes more than the others:
   std::string large_body_path = "/batch";
   size_t max_connections = 60'000;  // all loops together
-  size_t max_stream_backlog =
-      256 * 1024;  // bytes of events not yet written to one stream; more: it is cut off
+  size_t max_stream_backlog = 256 * 1024;    // bytes that wait to be written to one stream; more: it is full
+  size_t max_loop_backlog = 256 * 1024 * 1024;  // ... to all slow readers of a loop; more: the slowest go
   Duration header_timeout = std::chrono::seconds(10);
   Duration body_timeout = std::chrono::seconds(10);
   Duration idle_timeout = std::chrono::seconds(75);
-  Duration write_timeout = std::chrono::seconds(30);  // a reader that takes nothing for so long is cut off
+  Duration write_timeout = std::chrono::seconds(30);  // a reader that takes nothing for so long is cut off;
+  Duration full_stream_timeout = std::chrono::seconds(5);  // ... so long, when its stream is full
+};
+
+enum class Streamed : uint8_t {
+  queued,
+  full,  // nothing was taken: so much waits already. Handler::on_drained() follows, or the reader is cut off
+  gone,
 };
 
 // One thread's connections. Every method but post() and index() is for that thread only.
@@ -106,13 +128,16 @@ class Loop {
   virtual void set_timer(ConnectionId connection, Duration delay) = 0;
   // Ask for on_closed() although no request waits (the connection is a bond).
   virtual void watch(ConnectionId connection) = 0;
-  // Sends bytes on a stream; shared, because many streams send the same. False: gone, or cut off for its
-  // backlog.
-  virtual bool stream(ConnectionId connection, const std::shared_ptr<const std::string>& bytes) = 0;
+  // Sends bytes on a stream; shared, because many streams send the same.
+  virtual Streamed stream(ConnectionId connection, const std::shared_ptr<const std::string>& bytes) = 0;
+  // Asks for Handler::on_drained(), also where the stream was never full. Until then it takes nothing more.
+  virtual void tell_when_drained(ConnectionId connection) = 0;
   virtual void close(ConnectionId connection) = 0;
 
-  // Everything with Response::release up to `sequence` may now be written; writes it.
-  virtual void release(uint64_t sequence) = 0;
+  // What waits behind a gate up to this one is to ask Handler::may_leave() again.
+  virtual void open_gate(uint64_t gate) = 0;
+  // What waits behind any gate never leaves: closes those connections.
+  virtual void drop_gated() = 0;
   virtual size_t connections() const = 0;
 };
 

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <thread>
 
 #include "http/test_client.h"
 
@@ -16,13 +17,13 @@ TEST(Stream, SendsHeadAndFirstBytesAtOnceAndThenWhatComes) {
   EXPECT_TRUE(client.receive_until("Cache-Control: no-store\r\n"));
   EXPECT_TRUE(client.receive_until("X-Accel-Buffering: no\r\nConnection: close\r\n\r\n: hello\n\n"));
   const ConnectionId stream = server.await_stream();
-  for (int i = 0; i < 200; ++i) EXPECT_TRUE(server.stream(stream, "data: " + std::to_string(i) + "\n\n"));
+  for (int i = 0; i < 200; ++i) EXPECT_EQ(server.stream(stream, "data: " + std::to_string(i) + "\n\n"), Streamed::queued);
   server.on_loop([&](Loop& loop) { loop.close(stream); });
   std::string expected;
   for (int i = 0; i < 200; ++i) expected += "data: " + std::to_string(i) + "\n\n";
   const std::string all = client.receive_all();
   EXPECT_TRUE(all.ends_with(": hello\n\n" + expected)) << all;
-  EXPECT_FALSE(server.stream(stream, "data: too late\n\n"));
+  EXPECT_EQ(server.stream(stream, "data: too late\n\n"), Streamed::gone);
   EXPECT_EQ(server.log().count("closed"), 0u) << "the handler closed it itself";
   EXPECT_EQ(server.server().counters().streams_open.load(), 0u);
 }
@@ -34,7 +35,8 @@ TEST(Stream, ManyEventsOfOneTurnArriveCompleteAndInOrder) {
   const ConnectionId stream = server.await_stream();
   server.on_loop([&](Loop& loop) {
     for (int i = 0; i < 1000; ++i)
-      EXPECT_TRUE(loop.stream(stream, std::make_shared<const std::string>("<" + std::to_string(i) + ">")));
+      EXPECT_EQ(loop.stream(stream, std::make_shared<const std::string>("<" + std::to_string(i) + ">")),
+                Streamed::queued);
   });
   std::string expected;
   for (int i = 0; i < 1000; ++i) expected += "<" + std::to_string(i) + ">";
@@ -50,14 +52,27 @@ TEST(Stream, EndsWhenTheClientHalfClosesOrGoes) {
     how == 0 ? client->half_close() : client->reset();
     EXPECT_TRUE(
         server.log().await([&](auto& log) { return std::ranges::count(log.lines, "closed") == how + 1; }));
-    EXPECT_FALSE(server.stream(stream, "x"));
+    EXPECT_EQ(server.stream(stream, "x"), Streamed::gone);
   }
   EXPECT_EQ(server.server().counters().streams_open.load(), 0u);
 }
 
-TEST(Stream, ASlowReaderIsCutOffWhileAnotherGetsEverything) {
+// Sends to both until the one that does not read is full.
+void fill(TestServer& server, ConnectionId full, ConnectionId other, Client& reader) {
+  Streamed streamed = Streamed::queued;
+  for (int i = 0; i < 1000 && streamed == Streamed::queued; ++i) {
+    const std::string text = "data: " + std::to_string(i) + std::string(10'000, 'x') + "\n\n";
+    streamed = server.stream(full, text);
+    ASSERT_EQ(server.stream(other, text), Streamed::queued) << i;
+    ASSERT_TRUE(reader.receive_until("data: " + std::to_string(i) + "x")) << i;
+  }
+  ASSERT_EQ(streamed, Streamed::full);
+}
+
+TEST(Stream, AReaderWhoseStreamIsFullIsCutOffWhileAnotherGetsEverything) {
   Limits limits;
-  limits.write_timeout = std::chrono::hours(1);  // so that it is the backlog that ends it
+  limits.write_timeout = std::chrono::hours(1);  // so that it is the full stream that ends it
+  limits.full_stream_timeout = std::chrono::milliseconds(50);
   TestServer server(limits);
   Client slow(server.address(), 4096), good(server.address());
   slow.send(get("/stream"));
@@ -65,23 +80,60 @@ TEST(Stream, ASlowReaderIsCutOffWhileAnotherGetsEverything) {
   good.send(get("/stream"));
   const ConnectionId good_stream = server.await_stream();
   EXPECT_TRUE(good.receive_until(": hello\n\n"));
-  bool is_cut = false;
-  size_t sent = 0;
-  for (int i = 0; i < 1000 && !is_cut; ++i) {
-    const std::string text = "data: " + std::to_string(i) + std::string(10'000, 'x') + "\n\n";
-    is_cut = !server.stream(slow_stream, text);
-    sent += text.size();
-    ASSERT_TRUE(server.stream(good_stream, text)) << i;
-    ASSERT_TRUE(good.receive_until("data: " + std::to_string(i) + "x")) << i;
-  }
-  EXPECT_TRUE(is_cut);
+  fill(server, slow_stream, good_stream, good);
   EXPECT_TRUE(server.log().await_line("closed"));
-  EXPECT_FALSE(server.stream(slow_stream, "x"));
+  EXPECT_EQ(server.stream(slow_stream, "x"), Streamed::gone);
   EXPECT_EQ(server.server().counters().streams_cut.load(), 1u);
   EXPECT_EQ(server.log().count("closed"), 1u);
-  EXPECT_LT(slow.receive_all().size(), sent) << "what the kernel had not sent was dropped";
-  EXPECT_TRUE(server.stream(good_stream, "data: end\n\n"));
+  EXPECT_EQ(server.log().count("drained"), 0u);
+  EXPECT_EQ(server.stream(good_stream, "data: end\n\n"), Streamed::queued);
   EXPECT_TRUE(good.receive_until("data: end\n\n"));
+}
+
+TEST(Stream, AFullStreamSaysWhenItHasDrainedAndGoesOn) {
+  Limits limits;
+  limits.full_stream_timeout = std::chrono::hours(1);
+  TestServer server(limits);
+  Client slow(server.address(), 4096), good(server.address());
+  slow.send(get("/stream"));
+  const ConnectionId slow_stream = server.await_stream();
+  good.send(get("/stream"));
+  fill(server, slow_stream, server.await_stream(), good);
+  EXPECT_EQ(server.stream(slow_stream, "small"), Streamed::full) << "nothing overtakes what was refused";
+  EXPECT_EQ(server.log().count("drained"), 0u);
+  std::thread reader([&] { EXPECT_TRUE(slow.receive_until("data: after\n\n")); });
+  EXPECT_TRUE(server.log().await_line("drained"));
+  EXPECT_EQ(server.stream(slow_stream, "data: after\n\n"), Streamed::queued);
+  reader.join();
+  EXPECT_EQ(server.server().counters().streams_cut.load(), 0u);
+}
+
+TEST(Stream, OneThatIsEmptyTakesWhatIsLargerThanItsBacklog) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/stream"));
+  const std::string large(2 * Limits().max_stream_backlog, 'x');
+  EXPECT_EQ(server.stream(server.await_stream(), large + "end"), Streamed::queued);
+  EXPECT_TRUE(client.receive_until("xend"));
+}
+
+TEST(Stream, WhenSlowReadersTogetherHoldTooMuchTheSlowestGoFirst) {
+  Limits limits;
+  limits.max_stream_backlog = 8 * 1024 * 1024;
+  limits.max_loop_backlog = 20 * 1024 * 1024;
+  TestServer server(limits);
+  std::vector<std::unique_ptr<Client>> clients;
+  std::vector<ConnectionId> streams;
+  for (int i = 0; i < 4; ++i) {
+    clients.push_back(std::make_unique<Client>(server.address(), 4096));
+    clients.back()->send(get("/stream"));
+    streams.push_back(server.await_stream());
+    // More than the kernel takes for a reader that does not read, and two of them more than the loop may keep.
+    EXPECT_EQ(server.stream(streams.back(), std::string(16 * 1024 * 1024, 'x')), Streamed::queued);
+  }
+  EXPECT_TRUE(server.log().await([](auto& log) { return std::ranges::count(log.lines, "closed") == 3; }));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(server.stream(streams[size_t(i)], "x"), Streamed::gone) << i;
+  EXPECT_NE(server.stream(streams[3], "x"), Streamed::gone);
 }
 
 TEST(Stream, ASlowReaderWithinTheLimitGetsEveryByteInOrder) {
@@ -97,7 +149,7 @@ TEST(Stream, ASlowReaderWithinTheLimitGetsEveryByteInOrder) {
     for (size_t i = 0; i < 2000; ++i) {
       const std::string text =
           "<" + std::to_string(i) + std::string(i * 37 % 16'000, char('a' + i % 26)) + ">";
-      EXPECT_TRUE(loop.stream(stream, std::make_shared<const std::string>(text)));
+      EXPECT_EQ(loop.stream(stream, std::make_shared<const std::string>(text)), Streamed::queued);
       expected += text;
     }
     loop.close(stream);
@@ -114,7 +166,7 @@ TEST(Stream, AReaderThatTakesNothingIsCutOffEvenWithASmallBacklog) {
   Client client(server.address(), 4096);
   client.send(get("/stream"));
   const ConnectionId stream = server.await_stream();
-  EXPECT_TRUE(server.stream(stream, std::string(32 * 1024 * 1024, 'x')));
+  EXPECT_EQ(server.stream(stream, std::string(32 * 1024 * 1024, 'x')), Streamed::queued);
   EXPECT_TRUE(server.log().await_line("closed"));
   EXPECT_EQ(server.server().counters().streams_cut.load(), 1u);
 }
@@ -128,7 +180,7 @@ TEST(Stream, HasNoIdleTimeOut) {
   const ConnectionId stream = server.await_stream();
   other.send(get("/wait?200"));
   EXPECT_EQ(other.receive()->body, "time is over");
-  EXPECT_TRUE(server.stream(stream, "data: still here\n\n"));
+  EXPECT_EQ(server.stream(stream, "data: still here\n\n"), Streamed::queued);
   EXPECT_TRUE(stream_client.receive_until("data: still here\n\n"));
 }
 

@@ -162,6 +162,8 @@ Outcome TestHandler::handle(const Request& request, Responder& responder) {
   log_.add(path);
   Response response;
   std::string body;
+  const Receipt receipt{request.connection, 1, {}};
+  response.receipts = {&receipt, 1};
   if (path == "/wait") {
     const std::lock_guard lock(log_.mutex);
     log_.last_waiting = request.connection;
@@ -176,14 +178,17 @@ Outcome TestHandler::handle(const Request& request, Responder& responder) {
     if (path == "/self") return Outcome::waiting;
   }
   if (path == "/stream") {
-    responder.start_stream("text/event-stream", ": hello\n\n", query.empty() ? 0 : std::stoull(query));
+    response.content_type = "text/event-stream";
+    response.body = ": hello\n\n";
+    response.gate = query.empty() ? 0 : std::stoull(query);
+    responder.start_stream(response);
     const std::lock_guard lock(log_.mutex);
     log_.last_stream = request.connection;
     log_.changed.notify_all();
     return Outcome::stream;
   }
   if (path == "/watch") loop_.watch(request.connection);
-  if (path == "/gated") response.release = std::stoull(query);
+  if (path == "/gated") response.gate = std::stoull(query);
   if (path == "/close") response.close = true;
   if (path == "/large") {
     body.assign(std::stoul(query), 'x');
@@ -195,6 +200,13 @@ Outcome TestHandler::handle(const Request& request, Responder& responder) {
   response.body = body;
   responder.respond(response);
   return Outcome::answered;
+}
+
+void TestHandler::on_written(std::span<const Receipt> receipts) {
+  for (const Receipt& receipt : receipts) {
+    EXPECT_NE(receipt.connection, ConnectionId::none);
+    log_.add("written");
+  }
 }
 
 void TestHandler::on_closed(ConnectionId) { log_.add("closed"); }
@@ -229,20 +241,29 @@ void TestServer::on_loop(const std::function<void(Loop&)>& act, size_t loop) {
   done.get_future().wait();
 }
 
-bool TestServer::answer_waiting(std::string_view body, uint64_t release) {
+bool TestServer::answer_waiting(std::string_view body, uint64_t gate) {
   const ConnectionId waiting = await_waiting();
   bool result = false;
   on_loop([&](Loop& loop) {
     Response response;
+    const Receipt receipt{waiting, 1, {}};
     response.body = body;
-    response.release = release;
+    response.gate = gate;
+    response.receipts = {&receipt, 1};
     result = loop.answer(waiting, response);
   });
   return result;
 }
 
-bool TestServer::stream(ConnectionId stream, const std::string& bytes) {
-  bool result = false;
+void TestServer::open_gate(uint64_t gate) {
+  on_loop([&](Loop& loop) {
+    log_.open = gate;
+    loop.open_gate(gate);
+  });
+}
+
+Streamed TestServer::stream(ConnectionId stream, const std::string& bytes) {
+  Streamed result = Streamed::gone;
   on_loop([&](Loop& loop) { result = loop.stream(stream, std::make_shared<const std::string>(bytes)); });
   return result;
 }

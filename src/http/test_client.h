@@ -63,6 +63,7 @@ class TestHandler final : public Handler {
     std::condition_variable changed;
     std::vector<std::string> lines;
     ConnectionId last_waiting = ConnectionId::none, last_stream = ConnectionId::none;
+    std::atomic<uint64_t> open{0};  // gates up to this one may be passed
 
     void add(std::string line);
     // Waits until `condition` holds (with the mutex held); false after half a minute.
@@ -75,7 +76,9 @@ class TestHandler final : public Handler {
   Outcome handle(const Request& request, Responder& responder) override;
   void on_closed(ConnectionId connection) override;
   void on_timer(ConnectionId connection) override;
-  void on_written() override { log_.add("written"); }
+  bool may_leave(uint64_t gate) override { return gate <= log_.open; }
+  void on_written(std::span<const Receipt> receipts) override;
+  void on_drained(ConnectionId) override { log_.add("drained"); }
   std::string error_body(unsigned status, std::string_view message) override;
 
  private:
@@ -94,8 +97,10 @@ class TestServer {
   // Runs `act` on the loop's thread and waits for it.
   void on_loop(const std::function<void(Loop&)>& act, size_t loop = 0);
   // Answers the last waiting request; what Loop::answer() returned.
-  bool answer_waiting(std::string_view body, uint64_t release = 0);
-  bool stream(ConnectionId stream, const std::string& bytes);
+  bool answer_waiting(std::string_view body, uint64_t gate = 0);
+  // Lets pass what waits behind gates up to this one.
+  void open_gate(uint64_t gate);
+  Streamed stream(ConnectionId stream, const std::string& bytes);
   ConnectionId await_waiting();
   ConnectionId await_stream();
 

@@ -1,39 +1,35 @@
 // What the server remembers of a connection that is more than request and answer.
 #pragma once
 
-#include <string>
+#include <memory>
+#include <optional>
 #include <vector>
 
 #include "base/time.h"
-#include "engine/types.h"
+#include "events/filter.h"
+#include "service/errand.h"
 
 namespace turnstile {
 
-// A lane and a requester, owned: commands only lend theirs.
-struct Errand {
-  std::string operation, resource, node, request;
-
-  Errand() = default;
-  Errand(const LaneName& lane, const Requester& who)
-      : operation(lane.operation.text),
-        resource(lane.resource.text),
-        node(who.node.text),
-        request(who.request.text) {}
-
-  LaneName lane() const { return {OperationName(operation), ResourceId(resource)}; }
-  Requester who() const { return {NodeId(node), RequestId(request)}; }
-  bool is(const LaneName& other, const Requester& by) const { return lane() == other && who() == by; }
+// An event stream.
+struct StreamState {
+  Filter filter;
+  uint64_t position = 0;       // every event up to this one has been sent, or is not wanted
+  bool behind = false;         // not subscribed: the rest is read from the log when the reader has taken this
+  std::optional<Errand> bond;  // whose life it shows (S21)
+  Time next_comment{};
 };
 
 struct ConnectionState {
-  bool polls = false;  // a long poll is open (S24)
-  Errand poll;
-  bool streams = false;  // it is an event stream
-  bool stream_is_bond = false;
-  Errand stream;
-  Time next_comment{};
-  std::vector<Errand> bonds;  // holds and waits that live by this connection (S21)
-  size_t prune_at = 64;       // when so many, look for those that ended otherwise
+  std::optional<Errand> poll;           // an open long poll (S24),
+  Token granted = Token::none;          // or one that has been answered with this grant, not yet written
+  bool walks = false;                   // a request that is carried out in slices
+  std::unique_ptr<StreamState> stream;
+  std::vector<Errand> bonds;            // holds and waits that live by this connection (S21)
+  size_t prune_at = 64;                 // when so many, look for those that ended otherwise
+
+  bool polls() const { return poll && granted == Token::none; }
+  bool is_plain() const { return !poll && !walks && !stream && bonds.empty(); }
 };
 
 }  // namespace turnstile

@@ -25,10 +25,10 @@ http::Outcome LoopHandler::info(Path path, Responder& responder) {
     case Path::healthz:
       return respond_text(responder, "application/json", R"({"status":"ok"})");
     case Path::readyz:
-      if (!accepts_work(responder)) return Outcome::answered;
+      if (const auto why = why_not(false)) return respond_error(responder, make_error(*why));
       return respond_text(responder, "application/json", R"({"ready":true})");
     case Path::metrics:
-      return respond_text(responder, "text/plain; version=0.0.4", app_.metrics_text());
+      return respond_text(responder, "text/plain; version=0.0.4", app_.metrics_text(service_));
     case Path::version:
       return respond_text(responder, "application/json", app_.version_json());
     case Path::openapi:

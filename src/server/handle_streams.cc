@@ -1,4 +1,8 @@
 // Event streams: what a subscriber gets first, what follows, and the comments in between (S27 to S30).
+//
+// A stream is live (subscribed, events come as they are published) or behind: its reader had no room, or comes
+// back after a while. Then the rest is read from the log, a part each time the reader has taken the last one,
+// until it is live again. So a burst costs nobody his stream, and none takes more memory than its backlog.
 #include <charconv>
 
 #include "api/event_json.h"
@@ -8,7 +12,6 @@ namespace turnstile {
 namespace {
 
 constexpr Duration kCommentEvery = std::chrono::seconds(10);
-constexpr size_t kMostBacklog = 4 * 1024 * 1024;  // bytes of missed events that a resuming stream gets
 
 // The header of that name, if it is one of our ids. Anything else cannot be known, which id 0 never is.
 std::optional<uint64_t> parse_last_event_id(std::string_view text) {
@@ -18,97 +21,138 @@ std::optional<uint64_t> parse_last_event_id(std::string_view text) {
   return error == std::errc() && end == text.data() + text.size() ? id : 0;
 }
 
+// The state as events. Only the last has an id: who comes back with it has been told all of it.
+void append_state(std::string& out, const std::vector<Event>& state, const Subscribed& subscribed) {
+  const uint64_t id = subscribed.reset_at != 0 ? subscribed.reset_at + 1 : subscribed.position;
+  for (const Event& event : state) append_sse_event(out, &event == &state.back() ? id : 0, event);
+}
+
 }  // namespace
 
-http::Outcome LoopHandler::subscribe(const Request& request, Responder& responder) {
-  if (!accepts_work(responder)) return Outcome::answered;
-  ApiResult<SubscribeCommand> command = query_.parse_subscribe(request.query);
-  if (!command) return respond_error(responder, command.error());
+http::Outcome LoopHandler::subscribe(SubscribeCommand command, const Request& request, Responder& responder) {
   if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
-
-  command->bond = BondId(uint64_t(request.connection));
-  const Filter filter = Filter::lane(command->lane);
-  const auto subscriber = SubscriberId(uint64_t(request.connection));
-  std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
-  std::string first(kSseComment);
+  command.bond = BondId(uint64_t(request.connection));
+  auto stream = std::make_unique<StreamState>();
+  stream->filter = Filter::lane(command.lane);
+  if (!command.who.node.empty()) stream->bond.emplace(command.lane, command.who);
   Subscribed subscribed;
-  do {
-    const std::vector<Event> state = app_.engine().subscribe(*command, app_.now(), fresh(), [&] {
-      subscribed = last ? app_.router().resume(loop_.index(), subscriber, filter, *last)
-                        : app_.router().subscribe(loop_.index(), subscriber, filter);
-    });
-    // Who resumes knows the state from the events it missed; everybody else is told (S27).
-    const bool reset = subscribed.outcome == Subscribed::Outcome::reset;
-    if (reset) append_sse_reset(first, subscribed.position);
-    if (reset || !last)
-      for (const Event& event : state) append_sse_event(first, subscribed.position, event);
-    last = next_resume(subscribed, first);
-  } while (last);
-
-  ConnectionState& connection = connections_[uint64_t(request.connection)];
-  connection.stream_is_bond = !command->who.node.empty();
-  if (connection.stream_is_bond) connection.stream = Errand(command->lane, command->who);
-  return start_stream(request, responder, first);
-}
-
-http::Outcome LoopHandler::events(const Request& request, Responder& responder) {
-  if (!accepts_work(responder)) return Outcome::answered;
-  const ApiResult<EventsRequest> wanted = query_.parse_events(request.query);
-  if (!wanted) return respond_error(responder, wanted.error());
-  if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
-  const Filter filter = Filter::everything(wanted->prefix, wanted->operation);
-  const auto subscriber = SubscriberId(uint64_t(request.connection));
-  std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
-  std::string first(kSseComment);
   fresh();
-  do {
-    const Subscribed subscribed = last ? app_.router().resume(loop_.index(), subscriber, filter, *last)
-                                       : app_.router().subscribe(loop_.index(), subscriber, filter);
-    if (subscribed.outcome == Subscribed::Outcome::reset) append_sse_reset(first, subscribed.position);
-    last = next_resume(subscribed, first);
-  } while (last);
-  return start_stream(request, responder, first);
+  const std::vector<Event> state =
+      service_->engine().subscribe(command, service_->now(), effects_, [&] {
+        subscribed = join(request, stream->filter);
+      });
+  // Who resumes knows the state from the events it missed; everybody else is told (S27).
+  const bool resumes = !request.last_event_id.empty() && subscribed.reset_at == 0;
+  std::string told;
+  if (!resumes) append_state(told, state, subscribed);
+  return start_stream(request, responder, std::move(stream), subscribed, told);
 }
 
-// Adds the backlog to what is sent first. A result: there is more of it, from this id on. A backlog beyond
-// the limit is as good as unknown (S28), and id 0 makes the next resume say so.
-std::optional<uint64_t> LoopHandler::next_resume(const Subscribed& subscribed, std::string& first) {
-  first += app_.router().format(subscribed.backlog);
-  if (subscribed.outcome != Subscribed::Outcome::more) return std::nullopt;
-  return first.size() > kMostBacklog ? 0 : subscribed.position;
+http::Outcome LoopHandler::events(const EventsRequest& wanted, const Request& request, Responder& responder) {
+  if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+  fresh();
+  auto stream = std::make_unique<StreamState>();
+  stream->filter = Filter::everything(wanted.prefix, wanted.operation);
+  const Subscribed subscribed = join(request, stream->filter);
+  return start_stream(request, responder, std::move(stream), subscribed, {});
+}
+
+Subscribed LoopHandler::join(const Request& request, const Filter& filter) {
+  const auto subscriber = SubscriberId(uint64_t(request.connection));
+  const std::optional<uint64_t> last = parse_last_event_id(request.last_event_id);
+  if (!last) return service_->router().subscribe(loop_.index(), subscriber, filter);
+  return service_->router().resume(loop_.index(), subscriber, filter, *last);
 }
 
 http::Outcome LoopHandler::start_stream(const Request& request, Responder& responder,
-                                        std::string_view first) {
-  ConnectionState& connection = connections_[uint64_t(request.connection)];
-  connection.streams = true;
-  connection.next_comment = app_.now() + kCommentEvery;
-  await(effects_.sequence);
-  responder.start_stream("text/event-stream", first, effects_.sequence);
-  app_.metrics().count_request(200);
+                                        std::unique_ptr<StreamState> stream, const Subscribed& subscribed,
+                                        std::string_view state) {
+  body_.assign(kSseComment);
+  if (subscribed.reset_at != 0) append_sse_reset(body_, subscribed.reset_at);
+  body_ += state;
+  body_ += service_->router().format(subscribed.backlog);
   settle(request.connection);
+  http::Response begin;
+  begin.content_type = "text/event-stream";
+  begin.body = body_;
+  begin.gate = effects_.sequence;
+  begin.receipts = receipts_;
+  responder.start_stream(begin);
+  app_.metrics().count_request(200);
+
+  ++streams_;
+  stream->position = subscribed.position;
+  stream->behind = !subscribed.live;
+  stream->next_comment = service_->now() + kCommentEvery;
+  if (stream->behind) loop_.tell_when_drained(request.connection);
+  connections_[uint64_t(request.connection)].stream = std::move(stream);
   return Outcome::stream;
 }
 
-void LoopHandler::deliver_events(const std::vector<Delivery>& deliveries) {
+void LoopHandler::close_stream(const StreamState& stream, http::ConnectionId connection) {
+  app_.close_stream();
+  service_->router().unsubscribe(SubscriberId(uint64_t(connection)));
+  if (!stream.bond) return;
+  service_->engine().close_bond(stream.bond->lane(), stream.bond->who(), BondId(uint64_t(connection)),
+                                service_->now(), fresh());
+  settle_without_answer();
+}
+
+void LoopHandler::send_events(const std::vector<Delivery>& deliveries) {
   for (const Delivery& delivery : deliveries) {
+    const auto connection = http::ConnectionId(uint64_t(delivery.subscriber));
+    const auto found = connections_.find(uint64_t(connection));
+    if (found == connections_.end() || !found->second.stream) continue;
+    StreamState& stream = *found->second.stream;
+    // Deliveries under way when it fell behind are in the log, too.
+    if (stream.behind || delivery.id <= stream.position) continue;
     std::shared_ptr<const std::string> bytes = delivery.bytes;
     if (!bytes) {
       std::string reset;
       append_sse_reset(reset, delivery.id);
       bytes = std::make_shared<const std::string>(std::move(reset));
     }
-    loop_.stream(http::ConnectionId(uint64_t(delivery.subscriber)), bytes);
+    switch (loop_.stream(connection, bytes)) {
+      case http::Streamed::queued:
+        stream.position = delivery.id;
+        break;
+      case http::Streamed::full:
+        stream.position = delivery.id - 1;
+        stream.behind = true;
+        service_->router().unsubscribe(delivery.subscriber);
+        break;
+      case http::Streamed::gone:
+        break;
+    }
   }
 }
 
+// The reader has taken all it was sent: the next part of what it missed.
+void LoopHandler::on_drained(http::ConnectionId connection) {
+  const auto found = connections_.find(uint64_t(connection));
+  if (found == connections_.end() || !found->second.stream || service_ == nullptr) return;
+  StreamState& stream = *found->second.stream;
+  if (!stream.behind) return;
+  const Subscribed subscribed = service_->router().resume(
+      loop_.index(), SubscriberId(uint64_t(connection)), stream.filter, stream.position);
+  stream.position = subscribed.position;
+  stream.behind = !subscribed.live;
+  std::string part;
+  if (subscribed.reset_at != 0) append_sse_reset(part, subscribed.reset_at);
+  part += service_->router().format(subscribed.backlog);
+  if (!part.empty()) loop_.stream(connection, std::make_shared<const std::string>(std::move(part)));
+  if (stream.behind) loop_.tell_when_drained(connection);
+}
+
+void LoopHandler::tick() { send_comments(); }
+
 void LoopHandler::send_comments() {
   static const auto comment = std::make_shared<const std::string>(kSseComment);
-  const Time now = app_.now();
+  const Time now = service_->now();
   std::vector<uint64_t> due;  // sending may find a connection gone, which changes the table
   for (auto& [id, state] : connections_) {
-    if (!state.streams || state.next_comment > now) continue;
-    state.next_comment = now + kCommentEvery;
+    if (!state.stream || state.stream->next_comment > now) continue;
+    state.stream->next_comment = now + kCommentEvery;
     due.push_back(id);
   }
   for (uint64_t id : due) loop_.stream(http::ConnectionId(id), comment);

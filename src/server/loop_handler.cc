@@ -3,9 +3,19 @@
 #include "api/answer_writer.h"
 
 namespace turnstile {
+namespace {
 
-LoopHandler::LoopHandler(App& app, http::Loop& loop)
-    : app_(app), loop_(loop), parser_(app.settings().api), query_(app.settings().api) {}
+constexpr size_t kMostBatchAnswer = 4 * 1024 * 1024;  // bytes; beyond it further items are not carried out
+constexpr size_t kLargestKept = 256 * 1024;           // memory that is kept for the next answer
+
+template <class... Each>
+struct Overloaded : Each... {
+  using Each::operator()...;
+};
+
+}  // namespace
+
+LoopHandler::LoopHandler(App& app, http::Loop& loop) : app_(app), loop_(loop), reader_(app.settings().api) {}
 
 http::Outcome LoopHandler::handle(const Request& request, Responder& responder) {
   const std::optional<Path> path = find_path(request.path);
@@ -16,54 +26,83 @@ http::Outcome LoopHandler::handle(const Request& request, Responder& responder) 
                                                                    : PathMethod(0);
   if (!allows(*path, method))
     return respond_error(responder, make_error(ErrorCode::method_not_allowed), allow_header(*path));
-  return route(*path, request, responder);
+  if (!is_command(*path)) return info(*path, responder);
+
+  const bool reads = *path == Path::locks || *path == Path::refs;
+  if (const auto why = why_not(reads)) return respond_error(responder, make_error(*why));
+  ApiResult<Command> command = reader_.read(*path, method == kPost, request.query, request.body);
+  if (!command) return respond_error(responder, command.error());
+  return std::visit(
+      Overloaded{
+          [&](LockRequest& lock) {
+            if (lock.wait.count() > 0) lock.command.poll = PollId(uint64_t(request.connection));
+            lock.command.bond = BondId(uint64_t(request.connection));
+            return carry_out_one(*command, request, responder);
+          },
+          [&](const BatchCommand& each) { return batch(each, request, responder); },
+          [&](const ListCommand& each) { return list(each, request, responder); },
+          [&](const ReleaseNodeCommand& each) { return release_node(each, request, responder); },
+          [&](const SubscribeCommand& each) { return subscribe(each, request, responder); },
+          [&](const EventsRequest& each) { return events(each, request, responder); },
+          [&](const OneStep auto&) { return carry_out_one(*command, request, responder); },
+      },
+      *command);
 }
 
-http::Outcome LoopHandler::route(Path path, const Request& request, Responder& responder) {
-  switch (path) {
-    case Path::lock:
-      return lock(request, responder);
-    case Path::unlock:
-      return unlock(request, responder);
-    case Path::renew:
-      return renew(request, responder);
-    case Path::cancel:
-      return cancel(request, responder);
-    case Path::batch:
-      return batch(request, responder);
-    case Path::lock_status:
-      return status(request, responder);
-    case Path::locks:
-      return list(request, responder);
-    case Path::lock_subscribe:
-    case Path::subscribe:
-      return subscribe(request, responder);
-    case Path::events:
-      return events(request, responder);
-    case Path::refs:
-      return references(request, responder);
-    case Path::refs_add:
-      return change_reference(request, responder, true);
-    case Path::refs_release:
-      return change_reference(request, responder, false);
-    case Path::refs_release_node:
-      return release_node(request, responder);
-    case Path::admin_break:
-      return break_hold(request, responder);
-    default:
-      return info(path, responder);
+http::Outcome LoopHandler::carry_out_one(const Command& command, const Request& request,
+                                         Responder& responder) {
+  fresh();
+  const CarriedOut done = carry_out(service_->engine(), command, service_->now(), effects_, body_);
+  if (const auto* lock = std::get_if<LockRequest>(&command)) {
+    if (done.bonded) note_bond(request.connection, lock->command.lane, lock->command.who);
+    if (done.waits) return wait(*lock, request.connection);
+  } else if (done.freed) {
+    const auto& unlock = std::get<UnlockCommand>(command);
+    forget_bond(request.connection, unlock.lane, unlock.who);
   }
+  return respond(request, responder, done.status);
+}
+
+http::Outcome LoopHandler::batch(const BatchCommand& command, const Request& request, Responder& responder) {
+  fresh();
+  BatchFrame frame(body_);
+  uint64_t sequence = 0;
+  for (size_t i = 0; i < command.count; ++i) {
+    const ApiResult<Command> item = reader_.next_in_batch();
+    effects_.clear();
+    frame.next_answer();
+    answer_item(item);
+    sequence = std::max(sequence, effects_.sequence);
+    settle(request.connection);
+  }
+  frame.finish();
+  effects_.clear();
+  effects_.sequence = sequence;  // the whole answer leaves when the last of its steps is safe
+  return respond(request, responder, 200);
+}
+
+void LoopHandler::answer_item(const ApiResult<Command>& item) {
+  if (!item)
+    append_error_json(body_, item.error(), Place::in_batch);
+  else if (body_.size() > kMostBatchAnswer)
+    append_error_json(body_,
+                      make_error(ErrorCode::too_many_requests,
+                                 "not carried out: the answer of this batch has become as large as it may be; "
+                                 "send the rest in another one"),
+                      Place::in_batch);
+  else
+    carry_out(service_->engine(), *item, service_->now(), effects_, body_, Place::in_batch);
 }
 
 http::Outcome LoopHandler::respond(const Request& request, Responder& responder, unsigned status) {
+  settle(request.connection);
   http::Response response;
   response.status = status;
   response.body = body_;
-  response.release = effects_.sequence;
-  await(response.release);
+  response.gate = effects_.sequence;
+  response.receipts = receipts_;
   responder.respond(response);
   app_.metrics().count_request(status);
-  settle(request.connection);
   return Outcome::answered;
 }
 
@@ -79,7 +118,7 @@ http::Outcome LoopHandler::respond_text(Responder& responder, std::string_view c
 
 http::Outcome LoopHandler::respond_error(Responder& responder, const ApiError& error,
                                          std::string_view more_headers) {
-  body_.clear();
+  fresh();
   append_error_json(body_, error);
   http::Response response;
   response.status = error.status;
@@ -91,63 +130,45 @@ http::Outcome LoopHandler::respond_error(Responder& responder, const ApiError& e
   return Outcome::answered;
 }
 
-bool LoopHandler::accepts_work(Responder& responder) {
-  if (app_.stopping()) {
-    respond_error(responder, make_error(ErrorCode::shutting_down));
-    return false;
-  }
-  if (app_.journal().overloaded()) {
-    respond_error(responder, make_error(ErrorCode::store_unavailable));
-    return false;
-  }
-  return true;
+std::optional<ErrorCode> LoopHandler::why_not(bool reads) const {
+  if (service_ == nullptr) return ErrorCode::store_unavailable;
+  if (reads) return std::nullopt;
+  if (app_.stopping()) return ErrorCode::shutting_down;
+  if (service_->journal().overloaded()) return ErrorCode::store_unavailable;
+  return std::nullopt;
+}
+
+Effects& LoopHandler::fresh() {
+  effects_.clear();
+  body_.clear();
+  if (body_.capacity() > kLargestKept) body_.shrink_to_fit();
+  receipts_.clear();
+  return effects_;
 }
 
 void LoopHandler::settle(http::ConnectionId connection) {
-  if (effects_.step != 0) note_unwritten({connection, effects_.sequence, effects_.step, Time{}});
-  app_.distribute(effects_, this);
+  if (effects_.step != 0) receipts_.push_back({connection, effects_.step, Time{}});
+  service_->distribute(effects_, this);
 }
 
 void LoopHandler::settle_without_answer() {
-  app_.router().release(StepId(effects_.step));
-  app_.distribute(effects_, this);
+  service_->gate().unanswered(effects_);
+  service_->distribute(effects_, this);
 }
 
-// The answers of one connection that are given in one go (a pipeline, a batch) leave together, behind the
-// highest of their sequences: so do their events.
-void LoopHandler::note_unwritten(const Unwritten& entry) {
-  for (auto at = unwritten_.rbegin(); at != unwritten_.rend() && at->connection == entry.connection; ++at)
-    at->sequence = std::max(at->sequence, entry.sequence);
-  unwritten_.push_back(entry);
+bool LoopHandler::may_leave(uint64_t gate) {
+  return service_ != nullptr && service_->gate().may_leave(loop_.index(), gate);
 }
 
-void LoopHandler::await(uint64_t sequence) {
-  if (sequence > released_ && app_.await_durable(loop_.index(), sequence)) release(app_.journal().durable());
-}
-
-void LoopHandler::release(uint64_t sequence) {
-  released_ = sequence;
-  loop_.release(sequence);
-}
-
-// Answers up to released_ are with the kernel now: their events may follow (S30).
-void LoopHandler::on_written() {
-  if (unwritten_.empty()) return;
-  written_.clear();
-  while (!unwritten_.empty() && unwritten_.front().sequence <= released_) {
-    const Unwritten& done = unwritten_.front();
-    if (done.step != 0) written_.push_back(StepId(done.step));
-    if (done.granted_at != Time{})
-      app_.metrics().observe_handover(std::chrono::duration<double>(app_.now() - done.granted_at).count());
-    unwritten_.pop_front();
+// Answers are with the kernel now: their events may follow (S30).
+void LoopHandler::on_written(std::span<const http::Receipt> receipts) {
+  if (service_ == nullptr) return;
+  answered_.clear();
+  for (const http::Receipt& receipt : receipts) {
+    if (receipt.number != 0) answered_.push_back(StepId(receipt.number));
+    if (receipt.time != Time{}) resolve_grant(receipt);
   }
-  if (!written_.empty()) app_.router().release(written_);
-}
-
-void LoopHandler::tick() {
-  on_written();  // the answers of connections that broke will never be written; their events need not wait
-                 // longer
-  send_comments();
+  service_->gate().answered(answered_);
 }
 
 std::string LoopHandler::error_body(unsigned status, std::string_view message) {
@@ -155,100 +176,6 @@ std::string LoopHandler::error_body(unsigned status, std::string_view message) {
   append_error_json(body, make_error(error_of_http_status(status), std::string(message)));
   app_.metrics().count_request(status);
   return body;
-}
-
-void LoopHandler::deliver(const ReadyAnswer& answer) {
-  const auto found = connections_.find(uint64_t(answer.connection));
-  if (found != connections_.end()) {
-    found->second.polls = false;
-    erase_if_plain(answer.connection);
-  }
-  http::Response response;
-  response.status = answer.status;
-  response.body = answer.body;
-  response.release = answer.release;
-  if (answer.granted_at != Time{}) note_unwritten({answer.connection, answer.release, 0, answer.granted_at});
-  await(answer.release);
-  loop_.answer(answer.connection, response);
-  app_.metrics().count_request(answer.status);
-}
-
-void LoopHandler::on_timer(http::ConnectionId connection) {
-  const auto found = connections_.find(uint64_t(connection));
-  if (found == connections_.end() || !found->second.polls) return;
-  const Errand poll = found->second.poll;
-  const std::optional<LockAnswer> answer =
-      app_.engine().end_poll(poll.lane(), poll.who(), PollId(uint64_t(connection)), app_.now(), fresh());
-  if (!answer) return;  // its wake is under way
-  const unsigned status = append_lock_answer(body_, *answer, poll.lane());
-  settle_without_answer();
-  deliver({connection, status, body_, effects_.sequence, Time{}});
-}
-
-void LoopHandler::on_closed(http::ConnectionId connection) {
-  const auto found = connections_.find(uint64_t(connection));
-  if (found == connections_.end()) return;
-  const ConnectionState state = std::move(found->second);
-  connections_.erase(found);
-  const uint64_t id = uint64_t(connection);
-  const Time now = app_.now();
-  if (state.polls) {
-    app_.engine().break_poll(state.poll.lane(), state.poll.who(), PollId(id), now, fresh());
-    settle_without_answer();
-    loop_.close(connection);  // a half-closed one is as good as gone (S21)
-  }
-  if (state.streams) {
-    app_.router().unsubscribe(SubscriberId(id));
-    app_.close_stream();
-    if (state.stream_is_bond) {
-      app_.engine().close_bond(state.stream.lane(), state.stream.who(), BondId(id), now, fresh());
-      settle_without_answer();
-    }
-  }
-  for (const Errand& bond : state.bonds) {
-    app_.engine().close_bond(bond.lane(), bond.who(), BondId(id), now, fresh());
-    settle_without_answer();
-  }
-}
-
-void LoopHandler::erase_if_plain(http::ConnectionId connection) {
-  const auto found = connections_.find(uint64_t(connection));
-  if (found == connections_.end()) return;
-  const ConnectionState& state = found->second;
-  if (!state.polls && !state.streams && state.bonds.empty()) connections_.erase(found);
-}
-
-void LoopHandler::shut_down() {
-  std::vector<uint64_t> polls, streams;
-  for (const auto& [id, state] : connections_) {
-    if (state.polls) polls.push_back(id);
-    if (state.streams) streams.push_back(id);
-  }
-  std::string body;
-  const ApiError error = make_error(ErrorCode::shutting_down);
-  append_error_json(body, error);
-  for (uint64_t id : polls) {
-    http::Response response;
-    response.status = error.status;
-    response.extra_headers = error.headers;
-    response.body = body;
-    response.close = true;
-    connections_[id].polls = false;  // its place in the queue stays: the client asks again elsewhere or later
-    loop_.answer(http::ConnectionId(id), response);
-  }
-  for (uint64_t id : streams) loop_.close(http::ConnectionId(id));
-}
-
-void LoopHandler::log_decision(std::string_view call, const LaneName& lane, const Requester& who,
-                               unsigned status) {
-  if (!log_enabled(LogLevel::debug)) return;
-  log_line(LogLevel::debug, call,
-           {{"type", lane.operation.text},
-            {"resource_id", lane.resource.text},
-            {"node_id", who.node.text},
-            {"request_id", who.request.text},
-            {"status", status},
-            {"answer", std::string_view(body_)}});
 }
 
 }  // namespace turnstile

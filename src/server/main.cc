@@ -1,5 +1,7 @@
 // turnstiled: reads its settings, starts the App, waits for a signal.
+#include <atomic>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 
 #include "base/daemon.h"
@@ -17,20 +19,32 @@ int fail_with(const std::string& message) {
   return kExitUsage;
 }
 
+// Nothing that is not safe has left, and nothing may: a restart reads what is (S32, decision 0008). At once,
+// because every destructor would be one more chance to do harm.
+[[noreturn]] void give_up() { std::_Exit(1); }
+
 int run(const Settings& settings) {
   set_log(settings.log_level, settings.log_format);
   const DaemonSignals signals{SIGTERM, SIGINT, SIGHUP};  // before any thread starts
 
+  std::atomic<bool> failed{false};
+  const auto on_failed = [&](const Error& error) {
+    log_error("the journal failed; stopping at once", {{"error", error.message}});
+    failed = true;
+    signals.wake();
+  };
   App app(settings);
-  if (const Result<void> started = app.start(); !started) return fail_with(started.error().message);
+  if (const Result<void> started = app.start(on_failed); !started) return fail_with(started.error().message);
   for (const std::string& address : app.addresses()) std::printf("listening on %s\n", address.c_str());
   std::fflush(stdout);
 
   int signal = signals.wait();
   for (; signal == SIGHUP; signal = signals.wait())
     log_info("SIGHUP: there are no tokens or certificates to reload");
+  if (failed) give_up();
   log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   app.stop();
+  if (failed) give_up();
   return 0;
 }
 

@@ -105,22 +105,47 @@ class StreamTest(ServerCase):
         self.unlock("a")
         for unknown in "1", "no-number", str(2**63):
             stream = self.subscribe(last_event_id=unknown)
-            self.assertEqual(stream.next()["data"]["event"], "reset", unknown)
-            self.assertEqual(stream.next()["data"]["event"], "completed", unknown)
+            events = [stream.next() for _ in range(4)]
+            # The state, then what is known of how it came to be.
+            self.assertEqual([e["data"]["event"] for e in events], ["reset", "completed", "granted", "completed"], unknown)
+            ids = [int(e["id"]) for e in events]
+            self.assertEqual(ids, sorted(set(ids)), unknown)
+            self.assertGreater(events[1]["data"]["token"], 0)
+            self.assertEqual(events[1]["data"]["attempt"], 1)
 
-    def test_S28_ids_grow_over_crash_and_restart_and_a_resume_over_it_is_told(self):
+    def test_S28_ids_grow_over_crash_and_restart_and_a_resume_over_it_loses_nothing(self):
         server = self.own_server()
         last = 0
         for life in range(3):
-            client, stream = server.client(), self.subscribe(server)
+            client = server.client()
+            stream = self.subscribe(server, last_event_id=last or None)
             self.hold(f"n{life}", client=client)
             self.unlock(f"n{life}", client=client, error="no")
-            for _ in range(2):
+            for expected in "granted", "failed":
                 event = stream.next()
+                self.assertEqual(event["data"]["event"], expected, "nothing was missed, so there is no reset")
                 self.assertGreater(int(event["id"]), last)
                 last = int(event["id"])
             server.kill_and_restart()
-        self.assertEqual(self.subscribe(server, last_event_id=last).next()["data"]["event"], "reset")
+
+    def test_S28_who_missed_the_end_of_a_life_is_told_and_gets_all_of_the_new_one(self):
+        server = self.own_server()
+        stream = self.subscribe(server)
+        self.hold("n0", client=server.client())
+        seen = stream.next()
+        stream.close()
+        self.unlock("n0", client=server.client(), error="nobody sees this")
+        server.kill_and_restart()
+        for life in range(1, 20):
+            self.hold(f"n{life}", client=server.client())
+            self.unlock(f"n{life}", client=server.client(), error="no")
+        stream = self.subscribe(server, last_event_id=seen["id"])
+        events = [stream.next() for _ in range(39)]
+        self.assertEqual([e["data"]["event"] for e in events], ["reset"] + ["granted", "failed"] * 19)
+        ids = [int(e["id"]) for e in events]
+        self.assertEqual(ids, sorted(set(ids)))
+        again = self.subscribe(server, last_event_id=ids[0])
+        self.assertEqual(again.next()["data"]["event"], "granted", "a reset is not told twice")
 
     def test_section_9_the_stream_of_everything_is_chosen_by_prefix_and_type(self):
         everything = self.server.stream("/events")

@@ -29,7 +29,9 @@ class Metrics {
   void observe_handover(double seconds) { handover_seconds_->Observe(seconds); }
   void observe_commit(double seconds) { commit_seconds_->Observe(seconds); }
   void count_request(unsigned status);
-  // After recovery: what was loaded is held and waits already.
+  // A new life begins: what was held and waited in the last one is not known any more ...
+  void forget_lanes();
+  // ... and what was loaded is held and waits already.
   void add_loaded(std::string_view operation, bool held, size_t waiters);
 
   // Values that others keep, read when somebody asks for the text.

@@ -1,4 +1,4 @@
-#include "server/metrics.h"
+#include "service/metrics.h"
 
 #include <prometheus/text_serializer.h>
 
@@ -93,6 +93,13 @@ void Metrics::observe(std::span<const Measure> measures) {
 void Metrics::count_request(unsigned status) {
   for (auto& [type, counter] : requests_)
     if (type == status / 100) return counter->Increment();
+}
+
+void Metrics::forget_lanes() {
+  for (PerOperation& each : operations_) {
+    each.held->Set(0);
+    each.waiters->Set(0);
+  }
 }
 
 void Metrics::add_loaded(std::string_view operation, bool held, size_t waiters) {

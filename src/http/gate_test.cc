@@ -1,4 +1,4 @@
-// The release gate: nothing is written before the loop is told that what stands behind it is safe.
+// The gate: nothing is written before the handler lets it pass, and receipts tell when it has been.
 #include <gtest/gtest.h>
 
 #include <algorithm>
@@ -13,38 +13,38 @@ void settle(TestServer& server) {
   server.on_loop([](Loop&) {});
 }
 
-TEST(Release, AnAnswerIsNotWrittenBeforeItsSequenceIsReleased) {
+TEST(Gate, AnAnswerIsNotWrittenBeforeItMayLeave) {
   TestServer server;
   Client client(server.address());
   client.send(get("/gated?5"));
   ASSERT_TRUE(server.log().await_line("/gated"));
   settle(server);
   EXPECT_FALSE(client.has_input());
-  server.on_loop([](Loop& loop) { loop.release(4); });
+  server.open_gate(4);
   settle(server);
   EXPECT_FALSE(client.has_input());
   EXPECT_EQ(server.log().count("written"), 0u);
-  server.on_loop([](Loop& loop) { loop.release(5); });
+  server.open_gate(5);
   EXPECT_EQ(client.receive()->status, 200u);
   EXPECT_TRUE(server.log().await_line("written"));
   client.send(get("/gated?5"));
-  EXPECT_EQ(client.receive()->status, 200u) << "released already";
+  EXPECT_EQ(client.receive()->status, 200u) << "it is open already";
 }
 
-TEST(Release, TheAnswersOfAPipelineStayInOrderBehindTheHighestGate) {
+TEST(Gate, TheAnswersOfAPipelineStayInOrderBehindTheHighestGate) {
   TestServer server;
   Client client(server.address());
   client.send(get("/echo?a") + get("/gated?7") + get("/echo?b") + get("/gated?3") + get("/echo?last"));
   ASSERT_TRUE(server.log().await([](auto& log) { return std::ranges::count(log.lines, "/echo") == 3; }));
-  server.on_loop([](Loop& loop) { loop.release(6); });
+  server.open_gate(6);
   settle(server);
   EXPECT_FALSE(client.has_input());
-  server.on_loop([](Loop& loop) { loop.release(7); });
+  server.open_gate(7);
   for (const char* query : {"?a ", "?7 ", "?b ", "?3 ", "?last "})
     EXPECT_NE(client.receive()->body.find(query), std::string::npos) << query;
 }
 
-TEST(Release, MoreIsReadOnlyAfterTheRelease) {
+TEST(Gate, MoreIsReadOnlyWhenItHasOpened) {
   TestServer server;
   Client client(server.address());
   client.send(get("/gated?1"));
@@ -54,12 +54,12 @@ TEST(Release, MoreIsReadOnlyAfterTheRelease) {
   other.send(get("/close"));
   EXPECT_EQ(other.receive()->status, 200u);
   EXPECT_EQ(server.log().count("/echo"), 0u);
-  server.on_loop([](Loop& loop) { loop.release(1); });
+  server.open_gate(1);
   EXPECT_NE(client.receive()->body.find("/gated"), std::string::npos);
   EXPECT_NE(client.receive()->body.find("/echo"), std::string::npos);
 }
 
-TEST(Release, LetsGoWhoeverIsDueWhateverTheOrderInWhichTheyCame) {
+TEST(Gate, LetsGoWhoeverIsDueWhateverTheOrderInWhichTheyCame) {
   TestServer server;
   std::vector<std::unique_ptr<Client>> clients;
   const std::vector<int> gates = {5, 2, 9, 2, 7, 1};
@@ -70,38 +70,38 @@ TEST(Release, LetsGoWhoeverIsDueWhateverTheOrderInWhichTheyCame) {
         server.log().await([&](auto& log) { return std::ranges::count(log.lines, "/gated") == int(i) + 1; }));
   }
   for (const uint64_t sequence : {1u, 2u, 6u, 9u}) {
-    server.on_loop([&](Loop& loop) { loop.release(sequence); });
+    server.open_gate(sequence);
     settle(server);
     for (size_t i = 0; i < gates.size(); ++i)
       EXPECT_EQ(clients[i]->has_input(), uint64_t(gates[i]) <= sequence) << gates[i] << " at " << sequence;
   }
 }
 
-TEST(Release, AnAnswerGivenLaterIsGatedToo) {
+TEST(Gate, AnAnswerGivenLaterIsGatedToo) {
   TestServer server;
   Client client(server.address());
   client.send(get("/wait") + get("/echo"));
   EXPECT_TRUE(server.answer_waiting("gated", 3));
   settle(server);
   EXPECT_FALSE(client.has_input());
-  server.on_loop([](Loop& loop) { loop.release(3); });
+  server.open_gate(3);
   EXPECT_EQ(client.receive()->body, "gated");
   EXPECT_EQ(client.receive()->status, 200u);
 }
 
-TEST(Release, AStreamBeginsBehindItsGateAndKeepsItsOrder) {
+TEST(Gate, AStreamBeginsBehindItsGateAndKeepsItsOrder) {
   TestServer server;
   Client client(server.address());
   client.send(get("/stream?4"));
   const ConnectionId stream = server.await_stream();
-  EXPECT_TRUE(server.stream(stream, "data: 1\n\n"));
+  EXPECT_EQ(server.stream(stream, "data: 1\n\n"), Streamed::queued);
   settle(server);
   EXPECT_FALSE(client.has_input());
-  server.on_loop([](Loop& loop) { loop.release(4); });
+  server.open_gate(4);
   EXPECT_TRUE(client.receive_until("\r\n\r\n: hello\n\ndata: 1\n\n"));
 }
 
-TEST(Release, AConnectionThatGoesWhileItIsHeldBackLeavesNothingBehind) {
+TEST(Gate, AConnectionThatGoesWhileItIsHeldBackLeavesNothingBehind) {
   TestServer server;
   {
     Client client(server.address());
@@ -109,13 +109,13 @@ TEST(Release, AConnectionThatGoesWhileItIsHeldBackLeavesNothingBehind) {
     ASSERT_TRUE(server.log().await_line("/gated"));
     client.reset();
   }
-  server.on_loop([](Loop& loop) { loop.release(1); });
+  server.open_gate(1);
   Client other(server.address());
   other.send(get("/echo"));
   EXPECT_EQ(other.receive()->status, 200u);
 }
 
-TEST(Release, WrittenIsToldAfterTheBytesAreWithTheKernel) {
+TEST(Gate, WrittenIsToldAfterTheBytesAreWithTheKernel) {
   TestServer server;
   Client client(server.address());
   client.send(get("/echo"));
@@ -128,6 +128,43 @@ TEST(Release, WrittenIsToldAfterTheBytesAreWithTheKernel) {
   ASSERT_TRUE(server.log().await(
       [&](auto& log) { return size_t(std::ranges::count(log.lines, "written")) == before + 1; }));
   EXPECT_TRUE(client.has_input());
+}
+
+TEST(Gate, AReceiptComesWithItsOwnAnswerWhateverElseIsWritten) {
+  TestServer server;
+  Client held(server.address()), other(server.address());
+  held.send(get("/gated?1"));
+  ASSERT_TRUE(server.log().await_line("/gated"));
+  for (int i = 0; i < 3; ++i) {
+    other.send(get("/echo"));
+    EXPECT_EQ(other.receive()->status, 200u);
+  }
+  ASSERT_TRUE(server.log().await([](auto& log) { return std::ranges::count(log.lines, "written") == 3; }));
+  settle(server);
+  EXPECT_EQ(server.log().count("written"), 3u);
+  server.open_gate(1);
+  EXPECT_EQ(held.receive()->status, 200u);
+  EXPECT_TRUE(server.log().await([](auto& log) { return std::ranges::count(log.lines, "written") == 4; }));
+}
+
+TEST(Gate, AReaderThatTakesNothingDoesNotKeepItsReceipt) {
+  TestServer server;
+  Client client(server.address(), 4096);
+  client.send(get("/large?33554432"));
+  EXPECT_TRUE(server.log().await_line("written"));
+}
+
+TEST(Gate, TheReceiptOfAConnectionThatBreaksComesAfterTheWordOfItsEnd) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/watch") + get("/gated?1"));
+  ASSERT_TRUE(server.log().await_line("/gated"));
+  client.reset();
+  server.open_gate(1);
+  ASSERT_TRUE(server.log().await([](auto& log) { return std::ranges::count(log.lines, "written") == 2; }));
+  const std::lock_guard lock(server.log().mutex);
+  const auto closed = std::ranges::find(server.log().lines, "closed");
+  EXPECT_LT(closed, std::ranges::find(server.log().lines, "written"));
 }
 
 }  // namespace

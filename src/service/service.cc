@@ -1,0 +1,167 @@
+#include "service/service.h"
+
+#include <fmt/chrono.h>
+#include <fmt/format.h>
+
+#include "api/answer_writer.h"
+#include "api/event_json.h"
+#include "base/log.h"
+#include "service/housekeeper.h"
+
+namespace turnstile {
+namespace {
+
+constexpr size_t kMostExpired = 1000;  // resources between two looks at the clock
+constexpr uint64_t kLargestNumber = (uint64_t(1) << 53) - 1;  // that every JSON reader holds exactly
+
+// Where tokens and event ids of this life begin: a clock that a restored backup cannot turn back (X8). One
+// number for each microsecond is more than are ever used, and 2^53 of them last until the year 2305.
+Result<uint64_t> first_number(Time now) {
+  using namespace std::chrono;
+  constexpr Time kBeginning = sys_days(year(2020) / 1 / 1);
+  if (now > kBeginning && uint64_t((now - kBeginning).count()) < kLargestNumber)
+    return uint64_t((now - kBeginning).count());
+  return fail(fmt::format(
+      "the clock of this machine says {:%Y-%m-%d}: tokens count microseconds since 2020, so it must be right "
+      "before the server starts. Set the clock, then start again.",
+      time_point_cast<seconds>(now)));
+}
+
+}  // namespace
+
+Service::Service(const EngineSettings& settings, std::unique_ptr<Journal> journal, unsigned loops,
+                 Metrics& metrics)
+    : metrics_(metrics), journal_(std::move(journal)) {
+  for (unsigned i = 0; i < loops; ++i) links_.push_back(std::make_shared<LoopLink>());
+  gate_ = std::make_unique<Gate>(*journal_, links_,
+                                 [this](double seconds) { metrics_.observe_commit(seconds); });
+  engine_ = std::make_unique<Engine>(settings, *gate_, Token::none);
+}
+
+Service::~Service() {
+  detach();
+  housekeeper_.reset();
+  journal_->stop();
+}
+
+Result<std::unique_ptr<Service>> Service::begin(const EngineSettings& settings,
+                                                std::unique_ptr<Journal> journal, unsigned loops,
+                                                Metrics& metrics, OnFailed on_failed) {
+  std::unique_ptr<Service> service(new Service(settings, std::move(journal), loops, metrics));
+  if (const Result<void> loaded = service->load(on_failed); !loaded) return std::unexpected(loaded.error());
+  return service;
+}
+
+Result<void> Service::load(const OnFailed& on_failed) {
+  const auto start = std::chrono::steady_clock::now();
+  uint64_t last_event = 0;
+  const Result<Recovered> recovered = journal_->recover([&](const Record& record) {
+    if (record.kind == RecordKind::event_mark)
+      last_event = std::max(last_event, record.number);
+    else
+      engine_->load(record);
+  });
+  if (!recovered) return std::unexpected(recovered.error());
+  clock_ = std::make_unique<Clock>(recovered->latest);
+  const Result<uint64_t> first = first_number(now());
+  if (!first) return std::unexpected(first.error());
+  engine_->raise_tokens(Token(*first));
+  make_events(std::max(*first, last_event + 3), last_event);
+
+  journal_->start([this](uint64_t sequence) { gate_->durable(sequence); },
+                  [this, on_failed](const Error& error) {
+                    gate_->close();
+                    on_failed(error);
+                  });
+  Effects effects;
+  loaded_.journal = *recovered;
+  loaded_.engine = engine_->finish_load(now(), effects, [this](Effects& step) {
+    gate_->unanswered(step);  // what it grants is counted with all that is held, below
+  });
+  metrics_.forget_lanes();
+  engine_->for_each_lane([this](std::string_view operation, bool held, size_t waiters) {
+    metrics_.add_loaded(operation, held, waiters);
+  });
+  loaded_.took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  return {};
+}
+
+void Service::make_events(uint64_t first_id, uint64_t last_of_earlier_life) {
+  EventLogSettings settings;
+  settings.durable_store = journal_->keeps_records();
+  settings.last_of_earlier_life = last_of_earlier_life;
+  event_log_ = std::make_unique<EventLog>(first_id, settings);
+  router_ = std::make_unique<Router>(
+      *event_log_,
+      [](uint64_t id, const Event& event) {
+        std::string text;
+        append_sse_event(text, id, event);
+        return text;
+      },
+      [this](unsigned loop, std::vector<Delivery>&& deliveries) {
+        post(links_[loop], [shared = std::make_shared<std::vector<Delivery>>(std::move(deliveries))](
+                               LoopPort& port) { port.send_events(*shared); });
+      });
+  gate_->attach(*event_log_, *router_);
+}
+
+void Service::start() { housekeeper_ = std::make_unique<Housekeeper>(*this); }
+
+void Service::detach() {
+  for (const std::shared_ptr<LoopLink>& link : links_) link->ended.store(true, std::memory_order_release);
+}
+
+void Service::distribute(Effects& effects, LoopPort* from) {
+  metrics_.observe(effects.measures);
+  for (const Wake& wake : effects.wakes) {
+    PollAnswer answer;
+    answer.poll = wake.poll;
+    answer.status = append_lock_answer(answer.body, wake.answer, LaneName());
+    answer.sequence = effects.sequence;
+    if (wake.answer.state == LockState::acquired) {
+      answer.granted = wake.answer.token;
+      answer.granted_at = effects.at;
+    }
+    deliver(links_[loop_of(wake.poll)], std::move(answer), from);
+  }
+}
+
+void Service::deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, LoopPort* from) {
+  if (from == link->port) return from->answer_poll(answer);
+  if (!link->mailbox.put(std::move(answer))) return;
+  post(link, [link = link.get()](LoopPort& port) {
+    for (const PollAnswer& each : link->mailbox.take_all()) port.answer_poll(each);
+  });
+}
+
+bool Service::expire_some(Effects& effects) {
+  const size_t looked_at = engine_->expire(now(), effects, kMostExpired, [this](Effects& step) {
+    gate_->unanswered(step);  // there is no answer that its events could overtake
+    distribute(step, nullptr);
+  });
+  return looked_at == kMostExpired;
+}
+
+void Service::tick() {
+  for (const std::shared_ptr<LoopLink>& link : links_)
+    if (link->port->wants_ticks()) post(link, [](LoopPort& port) { port.tick(); });
+}
+
+void Service::take_snapshot(const std::stop_token& stop) {
+  if (!journal_->wants_snapshot()) return;
+  const Time start = now();
+  const auto dump = [this](const Journal::Write& write) {
+    Record mark;
+    mark.kind = RecordKind::event_mark;
+    mark.number = gate_->last_event();
+    write(mark);
+    engine_->dump(write);
+  };
+  const Result<void> taken = journal_->snapshot(dump, stop);
+  if (taken)
+    log_info("snapshot taken", {{"ms", to_ms(now() - start)}});
+  else if (!stop.stop_requested())
+    log_warning("snapshot failed; the log goes on growing", {{"error", taken.error().message}});
+}
+
+}  // namespace turnstile

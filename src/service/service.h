@@ -1,0 +1,87 @@
+// One life of the state: engine, journal, events, clock, and what happens in it by itself.
+//
+// Made when this process begins to serve, dropped as a whole when it must not go on. The process, its
+// listeners and connections live longer: they are behind LoopPorts.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <stop_token>
+
+#include "base/clock.h"
+#include "engine/engine.h"
+#include "events/event_log.h"
+#include "events/router.h"
+#include "journal/journal.h"
+#include "service/gate.h"
+#include "service/loop_port.h"
+#include "service/metrics.h"
+
+namespace turnstile {
+
+class Housekeeper;
+
+// Threads: begin(), attach(), start(), detach() and the end by one; everything else by any.
+// Invariant: a Service that has failed lets nothing leave any more (Gate), and never recovers.
+class Service {
+ public:
+  // Called once, on the journal's thread, when the outcome of a write is unknown (S32). By then nothing leaves
+  // any more; what follows from it is for the owner to decide.
+  using OnFailed = std::function<void(const Error& error)>;
+
+  // Loads what the journal has. The error is one line for people.
+  static Result<std::unique_ptr<Service>> begin(const EngineSettings& settings,
+                                                std::unique_ptr<Journal> journal, unsigned loops,
+                                                Metrics& metrics, OnFailed on_failed);
+  ~Service();
+
+  // The loop with this index is there now; for each before its first request.
+  void attach(unsigned loop, LoopPort& port) { links_[loop]->port = &port; }
+  // From now on things run out by themselves. After the last attach().
+  void start();
+  // Once each loop has run one more task, none of this Service's is left that would do anything.
+  void detach();
+
+  // What was found in the journal.
+  struct Loaded {
+    Recovered journal;
+    Engine::Loaded engine;
+    std::chrono::milliseconds took{};
+  };
+  const Loaded& loaded() const { return loaded_; }
+  Engine& engine() { return *engine_; }
+  Router& router() { return *router_; }
+  Gate& gate() { return *gate_; }
+  Journal& journal() { return *journal_; }
+  Time now() const { return clock_->now(); }
+
+  // Passes on what a step has caused besides its own answer: the answers of long polls to their loops, measures
+  // to the metrics. `from`: the loop that runs this, whose own polls need no letter box; nullptr: another
+  // thread.
+  void distribute(Effects& effects, LoopPort* from);
+  // Ends what has run out, as far as one turn should. True: there may be more.
+  bool expire_some(Effects& effects);
+  // Lets loops look after what they send by themselves.
+  void tick();
+  // Lets the journal write all facts anew, if that pays.
+  void take_snapshot(const std::stop_token& stop);
+
+ private:
+  Service(const EngineSettings& settings, std::unique_ptr<Journal> journal, unsigned loops, Metrics& metrics);
+  Result<void> load(const OnFailed& on_failed);
+  void make_events(uint64_t first_id, uint64_t last_of_earlier_life);
+  void deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, LoopPort* from);
+
+  Metrics& metrics_;
+  LoopLinks links_;  // outlives all that posts
+  std::unique_ptr<Journal> journal_;
+  std::unique_ptr<Gate> gate_;
+  std::unique_ptr<Engine> engine_;
+  std::unique_ptr<Clock> clock_;
+  std::unique_ptr<EventLog> event_log_;
+  std::unique_ptr<Router> router_;
+  std::unique_ptr<Housekeeper> housekeeper_;
+  Loaded loaded_;
+};
+
+}  // namespace turnstile
