@@ -53,10 +53,11 @@ class Reader {
     return value;
   }
 
-  uint64_t integer(Field field) {
+  // 0 if it is not given.
+  uint64_t integer(Field field, uint64_t least = 0, uint64_t most = kMaxJsonInteger) {
     const uint64_t value = fields_.number(field);
-    if (value > kMaxJsonInteger)
-      fault(fmt::format("\"{}\" is above 9007199254740991 (2^53-1)", name_of(field)));
+    if (fields_.has(field) && (value < least || value > most))
+      fault(fmt::format("\"{}\" must be from {} to {}", name_of(field), least, most));
     return value;
   }
   std::optional<bool> boolean(Field field) {
@@ -72,16 +73,12 @@ class Reader {
   }
   std::optional<Duration> lease() {
     if (!fields_.has(Field::lease_ms)) return std::nullopt;
-    const uint64_t value = fields_.number(Field::lease_ms);
-    if (value < uint64_t(limits_.lease_min.count()) || value > uint64_t(limits_.lease_max.count())) {
-      fault(fmt::format("\"lease_ms\" must be from {} to {}", limits_.lease_min.count(),
-                        limits_.lease_max.count()));
-      return std::nullopt;
-    }
-    return milliseconds(value);
+    const uint64_t least = limits_.lease_min.count(), most = limits_.lease_max.count();
+    return milliseconds(std::min(integer(Field::lease_ms, least, most), most));
   }
-  milliseconds wait() const {
-    return milliseconds(std::min(fields_.number(Field::wait_ms), uint64_t(limits_.wait_max.count())));
+  // Who wants to wait for ever gets the longest wait there is, and asks again.
+  milliseconds wait() {
+    return milliseconds(std::min(integer(Field::wait_ms), uint64_t(limits_.wait_max.count())));
   }
   std::optional<LaneState> lane_state() {
     if (!fields_.has(Field::state)) return std::nullopt;
@@ -94,10 +91,7 @@ class Reader {
   }
   uint32_t page_size() {
     if (!fields_.has(Field::limit)) return limits_.list_default;
-    const uint64_t value = fields_.number(Field::limit);
-    if (value < 1 || value > limits_.list_max)
-      fault(fmt::format("\"limit\" must be from 1 to {}", limits_.list_max));
-    return uint32_t(value);
+    return uint32_t(integer(Field::limit, 1, limits_.list_max));
   }
 
   void require(Field field) {
@@ -159,9 +153,8 @@ ApiResult<RenewCommand> make_renew(const Fields& fields, const ApiLimits& limits
   command.lane = read.lane();
   command.who = read.requester();
   read.require(Field::token);
-  command.token = Token(read.integer(Field::token));
   // The engine takes 0 for "no token given", and a renewal without one could keep somebody else's hold alive.
-  if (command.token == Token::none) read.fault("\"token\" is never 0: send the one that the lock answer had");
+  command.token = Token(read.integer(Field::token, 1));
   command.lease = read.lease();
   if (fields.has(Field::done) || fields.has(Field::total))
     command.progress = Progress{read.integer(Field::done), read.integer(Field::total)};

@@ -63,6 +63,10 @@ class FieldSet {
 };
 static_assert(kFields <= 32);
 
+// Stands for a number that is below or above what every field may have, so that the field's own range
+// (commands.cc) refuses it, and says what it is.
+inline constexpr uint64_t kOutsideEveryRange = UINT64_MAX;
+
 // What a request says, field by field. Texts are views into whatever it was read from.
 // Invariant: a value is meaningful only if `given` has its field.
 class Fields {

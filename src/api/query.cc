@@ -16,6 +16,16 @@ int hex_value(char digit) {
   return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
 }
 
+// A decimal integer. One that no field may have, such as -1, is read as such; nothing: it is no integer.
+std::optional<uint64_t> parse_integer(std::string_view text) {
+  const bool negative = text.starts_with('-');
+  text.remove_prefix(negative);
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc::invalid_argument || end != text.data() + text.size()) return std::nullopt;
+  return error != std::errc() || (negative && number > 0) ? kOutsideEveryRange : number;
+}
+
 // Appends the decoded text to `out`, which has room for it; a view of what was appended, or nothing if a
 // %-sequence is broken.
 std::optional<std::string_view> decode(std::string_view text, std::string& out) {
@@ -52,11 +62,9 @@ std::optional<ApiError> QueryParser::read_pair(std::string_view pair, FieldSet k
   if (kind_of(*field) == FieldKind::text) {
     fields_.set_text(*field, *value);
   } else if (!value->empty()) {
-    uint64_t number = 0;
-    const auto [end, error] = std::from_chars(value->data(), value->data() + value->size(), number);
-    if (error != std::errc() || end != value->data() + value->size())
-      return wrong(fmt::format("\"{}\" must be an integer that is not negative", *name));
-    fields_.set_number(*field, number);
+    const std::optional<uint64_t> number = parse_integer(*value);
+    if (!number) return wrong(fmt::format("\"{}\" must be an integer in decimal digits", *name));
+    fields_.set_number(*field, *number);
   }
   return std::nullopt;
 }

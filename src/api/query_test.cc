@@ -120,6 +120,14 @@ TEST(Query, S1_AListRefusesLimitsStatesAndCursorsThatAreNone) {
   QueryParser parser;
   for (const char* bad : {"0", "1001", "-1", "1.5", "1e2", "x", "+5", "99999999999999999999", "5x"})
     EXPECT_THAT(fault(parser.parse_list("limit=" + std::string(bad))), HasSubstr("limit")) << bad;
+  for (const char* bad :
+       {"0", "1001", "-1", "9007199254740992", "99999999999999999999", "-99999999999999999999"})
+    EXPECT_EQ(fault(parser.parse_list("limit=" + std::string(bad))), "\"limit\" must be from 1 to 1000")
+        << bad;
+  for (const char* bad : {"1.5", "1e2", "x", "+5", "5x", "-", "--1", "0x10", "%31%20"})
+    EXPECT_EQ(fault(parser.parse_list("limit=" + std::string(bad))),
+              "\"limit\" must be an integer in decimal digits")
+        << bad;
   EXPECT_THAT(fault(parser.parse_list("state=free")), HasSubstr("state"));
   EXPECT_THAT(fault(parser.parse_list("cursor=nonsense!")), HasSubstr("cursor"));
 }

@@ -17,6 +17,14 @@ static_assert(simdjson::SIMDJSON_PADDING <= RequestParser::kBodyPadding);
 // What a body may be on most paths (http's default limit); a larger one makes the parser grow once.
 constexpr size_t kFirstCapacity = 64 * 1024;
 
+std::string not_json(simdjson::error_code error) {
+  // simdjson's own words do not tell that a number can be good JSON and yet too large.
+  if (error == simdjson::NUMBER_ERROR)
+    return "the body has a number that is malformed, an integer beyond 64 bits, or beyond what a double "
+           "holds";
+  return fmt::format("the body is not valid JSON in UTF-8: {}", simdjson::error_message(error));
+}
+
 // The value of one known field, if it is of the right type.
 std::optional<ApiError> read_value(dom::element value, Field field, Fields& fields) {
   const auto wrong = [field](std::string_view kind) {
@@ -31,10 +39,9 @@ std::optional<ApiError> read_value(dom::element value, Field field, Fields& fiel
     }
     case FieldKind::integer: {
       if (value.type() != dom::element_type::INT64 && value.type() != dom::element_type::UINT64)
-        return wrong("an integer, without fraction or exponent");
+        return wrong("an integer, without quotes, fraction or exponent");
       uint64_t number = 0;
-      if (value.get(number)) return wrong("an integer that is not negative");
-      fields.set_number(field, number);
+      fields.set_number(field, value.get(number) ? kOutsideEveryRange : number);  // no uint64_t: below 0
       return std::nullopt;
     }
     case FieldKind::boolean: {
@@ -83,7 +90,7 @@ struct RequestParser::Json {
     dom::element root;
     // Not copied: the caller promises the padding.
     if (const auto error = parser.parse(body.data(), body.size(), false).get(root))
-      return invalid(fmt::format("the body is not valid JSON in UTF-8: {}", simdjson::error_message(error)));
+      return invalid(not_json(error));
     dom::object object;
     if (root.get(object)) return invalid("the body must be a JSON object: {...}");
     return object;

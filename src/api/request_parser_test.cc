@@ -201,13 +201,43 @@ TEST_F(RequestParserTest, S1_ATextOneByteTooLongIsRefusedAndTheLimitNamed) {
 TEST_F(RequestParserTest, AWaitIsCutToTheLongestAndALeaseOutsideItsRangeIsRefused) {
   EXPECT_EQ(lock(with(R"("wait_ms":600000)"))->wait, milliseconds(600'000));
   EXPECT_EQ(lock(with(R"("wait_ms":600001)"))->wait, milliseconds(600'000));
-  EXPECT_EQ(lock(with(R"("wait_ms":18446744073709551615)"))->wait, milliseconds(600'000));
+  EXPECT_EQ(lock(with(R"("wait_ms":9007199254740991)"))->wait, milliseconds(600'000));
   EXPECT_EQ(lock(with(R"("wait_ms":0)"))->wait, milliseconds(0));
   for (const char* good : {"100", "86400000"})
     EXPECT_EQ(lock_fault(with("\"lease_ms\":" + std::string(good))), "");
   for (const char* bad : {"0", "99", "86400001", "18446744073709551615"})
     EXPECT_THAT(lock_fault(with("\"lease_ms\":" + std::string(bad))),
                 HasSubstr("\"lease_ms\" must be from 100 to 86400000"));
+}
+
+TEST_F(RequestParserTest, S1_ANumberOutsideItsRangeIsRefusedAndTheRangeNamed) {
+  const std::string to_the_top = " to 9007199254740991";
+  const auto range_told = [](const std::string& field, const std::string& range) {
+    return testing::StartsWith("\"" + field + "\" must be from " + range);
+  };
+  for (const char* bad : {"-1", "-9223372036854775808", "9007199254740992", "18446744073709551615"}) {
+    const auto with_bad = [bad](std::string field) { return with("\"" + field + "\":" + bad); };
+    EXPECT_THAT(lock_fault(with_bad("wait_ms")), range_told("wait_ms", "0" + to_the_top)) << bad;
+    EXPECT_THAT(lock_fault(with_bad("lease_ms")), range_told("lease_ms", "100 to 86400000")) << bad;
+    EXPECT_THAT(fault(unlock(with_bad("token"))), range_told("token", "0" + to_the_top)) << bad;
+    EXPECT_THAT(fault(renew(with_bad("token"))), range_told("token", "1" + to_the_top)) << bad;
+    for (const std::string field : {"done", "total"})
+      EXPECT_THAT(fault(renew(with_bad("token\":7,\"" + field))), range_told(field, "0" + to_the_top)) << bad;
+  }
+  EXPECT_THAT(fault(renew(with(R"("token":0)"))), range_told("token", "1" + to_the_top));
+  EXPECT_EQ(fault(renew(with(R"("token":1,"done":9007199254740991,"total":0)"))), "");
+  EXPECT_EQ(lock(with(R"("wait_ms":-0)"))->wait, milliseconds(0)) << "an integer, and not below 0";
+}
+
+TEST_F(RequestParserTest, S1_ANumberThatIsNoIntegerOrBeyond64BitsIsToldSo) {
+  for (const char* bad : {"1.0", "1e3", "0.5", "-1.5", "\"1\"", "true", "[1]", "1E400"})
+    for (const std::string field : {"wait_ms", "lease_ms"})
+      EXPECT_THAT(lock_fault(with("\"" + field + "\":" + bad)),
+                  testing::AnyOf("\"" + field + "\" must be an integer, without quotes, fraction or exponent",
+                                 HasSubstr("an integer beyond 64 bits")))
+          << bad;
+  for (const char* bad : {"18446744073709551616", "-9223372036854775809", "123456789012345678901234567890"})
+    EXPECT_THAT(lock_fault(with("\"unknown\":" + std::string(bad))), HasSubstr("an integer beyond 64 bits"));
 }
 
 TEST_F(RequestParserTest, LimitsAreSettings) {
