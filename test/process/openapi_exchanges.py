@@ -96,7 +96,7 @@ class Recorder:
 def record(operations):
     """All of it. `operations` are the description's, so that what is true of all of them needs no list here."""
     recorder = Recorder()
-    for scenario in (holds_and_queues, failures_and_refusals, references, batches, streams, long_queue, pages,
+    for scenario in (holds_and_queues, failures_and_refusals, references, batches, streams, long_lists, pages,
                      malformed, too_large, of_other_settings, http_errors, unknown_paths):
         server = Server(store="memory").start()
         try:
@@ -220,12 +220,18 @@ def streams(recorder, server, client, _):
     recorder.stream(server, "/events", {"reset"}, last_event_id="nonsense")()
 
 
-def long_queue(recorder, server, client, _):
-    """More waiters than a status lists."""
+def long_lists(recorder, server, client, _):
+    """More waiters and references than an answer names."""
     for start in range(0, 1100, 550):
         client.batch(*({"call": "lock", "type": "own", "resource_id": "q", "node_id": f"n{i}"}
                        for i in range(start, start + 550)))
     recorder.call(client, "GET", "/lock/status", type="own", resource_id="q")
+    recorder.post(client, "/unlock", type="own", resource_id="q", node_id="n0")
+    for i in range(150):
+        client.post("/refs/add", resource_id="used", node_id=f"n{i}")
+    recorder.post(client, "/refs/add", resource_id="used", node_id="n150")
+    recorder.call(client, "GET", "/refs", resource_id="used")
+    recorder.post(client, "/lock", type="delete", resource_id="used", node_id="n0")
 
 
 def pages(recorder, server, client, operations):

@@ -54,6 +54,21 @@ class FileTest(unittest.TestCase):
         self.assertTrue(faulty(lambda text: text.replace("state: queued, message", "state: quueued, message")))
         self.assertTrue(faulty(lambda text: text.replace("{cancelled: true}", "{cancelled: true, at: 1}")))
 
+    def test_the_examples_of_http_api_md_are_as_described(self):
+        with open(os.path.join(harness.HERE, "../../docs/http-api.md"), encoding="utf-8") as file:
+            text = file.read()
+        found = re.findall(r"^\$ curl -s \$turnstile(/\w+(?:/\w+)*) -d '([^']*)'\n(\{.*\})$", text, re.MULTILINE)
+        self.assertGreater(len(found), 5)
+        for path, request, answer in found:
+            operation = Description().operations()[path, "POST"]
+            wrong = json.loads(answer).get("code") == "invalid"
+            pairs = [(answer, operation["responses"]["400" if wrong else "200"])]
+            if not wrong and path != "/batch":  # that one shows a mistake, too
+                pairs.append((request, operation["requestBody"]))
+            for value, place in pairs:
+                schema = closed(place["content"]["application/json"]["schema"])
+                self.assertEqual(faults_of(json.loads(value), schema), [], value)
+
     def test_a_running_server_hands_out_this_very_file(self):
         server = harness.Server(store="memory").start()
         self.addCleanup(server.remove)
