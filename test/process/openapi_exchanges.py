@@ -7,6 +7,7 @@ import json
 import os
 import signal
 import socket
+import subprocess
 import urllib.parse
 
 import harness
@@ -105,6 +106,7 @@ def record(operations):
             server.remove()
     too_many_operations(recorder)
     stopping(recorder, operations)
+    stuck_disk(recorder, operations)
     return recorder.exchanges
 
 
@@ -322,6 +324,32 @@ def unknown_paths(recorder, server, client, operations):
         for method in "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "TRACE":
             if (path, method) not in operations:
                 recorder.call(client, method, path)
+
+
+def stuck_disk(recorder, operations):
+    """503 from everything that is described with it, when 64 MiB wait for a disk that stands still."""
+    directory = harness.temporary_directory()
+    library, mark = os.path.join(directory, "stuck_disk.so"), os.path.join(directory, "stuck")
+    source = os.path.join(harness.HERE, "stuck_disk.c")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
+    server = Server(environment={"LD_PRELOAD": library, "STUCK_WHILE": mark,
+                                 "ASAN_OPTIONS": "verify_asan_link_order=0"}).start()
+    try:
+        with open(mark, "w", encoding="ascii"):
+            pass
+        client = server.client()
+        fillers = []
+        while client.get("/readyz").status == 200:  # nobody is answered, so each batch has a connection of its own
+            fillers.append(server.client())
+            lane = {"type": "own", "node_id": "n", "info": "x" * 4000}
+            fillers[-1].send("POST", "/batch", {"requests": [
+                {"call": "lock", "resource_id": f"{len(fillers)}/{i}", **lane} for i in range(240)]})
+        for path, method in operations:
+            if "503" in operations[path, method]["responses"]:
+                query = QUERIES.get(path, {}) if method == "GET" else {}
+                recorder.call(client, method, path, BODIES[path] if method == "POST" else None, **query)
+    finally:
+        server.remove()
 
 
 def stopping(recorder, operations):

@@ -24,7 +24,6 @@ NOT_PROVOKED = {
     "unauthenticated": "this version asks nobody who he is",
     "forbidden": "this version asks nobody who he is",
     "not_leader": "this version has one server",
-    "store_unavailable": "takes 64 MiB that a disk does not write: group_commit_test.cc, durability_test.py",
 }
 # What can happen to any request before it is looked at; the response `default` describes it.
 ANY_REQUEST = {400: "invalid", 408: "timeout", 413: "too_large", 429: "too_many_requests", 431: "headers_too_large"}
