@@ -2,9 +2,7 @@
 
 Each test ends by showing that the state is as before and that a normal request still works.
 """
-import glob
 import json
-import os
 import random
 import socket
 
@@ -12,7 +10,32 @@ import harness
 from client import exchange, parse_answers, read_all
 from harness import ServerCase
 
-JSON_FILES = os.path.join(harness.HERE, "../data/json")
+# All that JSON has, token by token.
+TOKENS = [b"{", b'"a"', b":", b"[", b"-1.5e+3", b",", b"true", b",", b"null", b"]", b",", b'"b"', b":", b"{", b"}", b"}"]
+
+
+def nearly_json():
+    """The tokens with one of them missing, twice, or something else in its place; and cut behind every byte."""
+    whole = b"".join(TOKENS)
+    texts = {whole[:size] for size in range(len(whole))}
+    others = [b"'a'", b"a", b"01", b"+1", b"1.", b".5", b"1e", b"0x1", b"NaN", b"-", b"True", b"nul", b'"', b"\\", b"/**/",
+              b'"\\x"', b'"\\u12"', b'"\\ud800"', b'"\xc3"', b"\0", b"\x0b", b"\xa0", *(b'"%c"' % code for code in range(32))]
+    for at, token in enumerate(TOKENS):
+        for instead in [b"", token + token, token + b" " + token, *others]:
+            texts.add(b"".join([*TOKENS[:at], instead, *TOKENS[at + 1:]]))
+    return texts | set(others)
+
+
+def is_json(text):
+    """What Python's reader takes, without the words that only it knows."""
+    def refuse(word):
+        raise ValueError(word)
+    try:
+        value = json.loads(text.decode(), parse_constant=refuse)
+        json.dumps(value, ensure_ascii=False).encode()  # half a character cannot be written
+    except ValueError:
+        return False
+    return True
 
 
 class BadInputCase(ServerCase):
@@ -124,19 +147,18 @@ class FieldTest(BadInputCase):
 
 
 class JsonTest(BadInputCase):
-    def test_S1_every_text_of_the_public_suite_that_is_not_json_is_400(self):
-        files = glob.glob(os.path.join(JSON_FILES, "n_*.json"))
-        self.assertGreater(len(files), 180)
-        opening = json.dumps(self.fields(node_id="other"))[:-1].encode()
-        for path in files:
-            with open(path, "rb") as file:
-                text = file.read()
-            if len(text) > 60_000:
+    def test_S1_texts_that_are_not_json_are_400_on_every_path(self):
+        # The parser's strictness is judged in src/api/json_*_test.cc; here that no path goes around it.
+        opening = json.dumps(self.fields(node_id="other"))[:-1].encode() + b',"unknown":'
+        tried = 0
+        for text in sorted(nearly_json()):
+            if is_json(opening + text + b"}"):
                 continue
-            name = os.path.basename(path)
+            tried += 1
             for target in "/lock", "/unlock", "/batch", "/lock/status":
-                self.assert_invalid(self.client.call("POST", target, text), (target, name))
-            self.assert_invalid(self.client.call("POST", "/lock", opening + b',"unknown":' + text + b"}"), name)
+                self.assert_invalid(self.client.call("POST", target, text), (target, text))
+            self.assert_invalid(self.client.call("POST", "/lock", opening + text + b"}"), text)
+        self.assertGreater(tried, 250)
 
     def test_S1_a_body_that_is_no_object_is_400(self):
         for text in (b"", b" ", b"[]", b"1", b'"a"', b"null", b"true", b"{}{}", b"{} x", b"{", b"}", b"\xef\xbb\xbf{}",
