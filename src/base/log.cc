@@ -3,6 +3,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
+#include <algorithm>
 #include <atomic>
 
 namespace turnstile {
@@ -31,18 +32,57 @@ spdlog::level::level_enum to_spdlog(LogLevel level) {
   return spdlog::level::info;
 }
 
-// Both forms quote the same way, so that a hostile resource id cannot forge a line of its own.
+// One character of UTF-8 at the front of a text.
+struct Character {
+  uint32_t code;
+  size_t size;  // in bytes; 0: the first byte begins no character
+};
+
+// Follows table 3-7 of the Unicode standard: no overlong forms, no surrogates, nothing above U+10FFFF.
+Character first_character(std::string_view text) {
+  const uint8_t lead = uint8_t(text[0]);
+  if (lead < 0x80) return {lead, 1};
+  const size_t size = lead >= 0xF0 ? 4 : lead >= 0xE0 ? 3 : 2;
+  if (lead < 0xC2 || lead > 0xF4 || text.size() < size) return {lead, 0};
+  uint32_t code = lead & (0x7Fu >> size);
+  for (size_t i = 1; i < size; ++i) {
+    if ((uint8_t(text[i]) & 0xC0) != 0x80) return {lead, 0};
+    code = code << 6 | (uint8_t(text[i]) & 0x3Fu);
+  }
+  const bool overlong = code < (size == 4 ? 0x10000u : size == 3 ? 0x800u : 0x80u);
+  const bool surrogate = code >= 0xD800 && code <= 0xDFFF;
+  if (overlong || surrogate || code > 0x10FFFF) return {lead, 0};
+  return {code, size};
+}
+
+// Whether a terminal could take it for something else than a letter: ESC begins a command, and so do the
+// controls of C1 (U+009B does the work of ESC and a bracket).
+bool is_control(uint32_t code) { return code < 0x20 || (code >= 0x7F && code < 0xA0); }
+
+bool is_harmless(std::string_view text, std::string_view unwanted) {
+  while (!text.empty()) {
+    const Character next = first_character(text);
+    if (next.size == 0 || is_control(next.code) || unwanted.find(text[0]) != unwanted.npos) return false;
+    text.remove_prefix(next.size);
+  }
+  return true;
+}
+
+// Both forms quote the same way, so that a hostile resource id cannot forge a line of its own, and what is
+// printed is UTF-8 that moves no cursor. A byte that is not part of a character becomes U+FFFD.
 void append_quoted(std::string& out, std::string_view text) {
   out += '"';
-  for (char c : text) {
-    if (c == '"' || c == '\\') {
-      out += '\\';
-      out += c;
-    } else if (uint8_t(c) < 0x20 || c == 0x7f) {
-      fmt::format_to(std::back_inserter(out), "\\u{:04x}", unsigned(uint8_t(c)));
+  while (!text.empty()) {
+    const Character next = first_character(text);
+    if (next.size == 0) {
+      out += "\\ufffd";
+    } else if (is_control(next.code)) {
+      fmt::format_to(std::back_inserter(out), "\\u{:04x}", next.code);
     } else {
-      out += c;
+      if (next.code == '"' || next.code == '\\') out += '\\';
+      out += text.substr(0, next.size);
     }
+    text.remove_prefix(std::max<size_t>(next.size, 1));
   }
   out += '"';
 }
@@ -59,16 +99,14 @@ void set_log(LogLevel level, LogFormat format) {
 
 bool log_enabled(LogLevel level) { return logger().should_log(to_spdlog(level)); }
 
-void log_line(LogLevel level, std::string_view message, LogFields fields) {
-  if (!log_enabled(level)) return;
+std::string format_log_line(LogFormat format, std::string_view message, LogFields fields) {
   std::string line;
-  const bool json = g_format == LogFormat::json;
-  if (json) {
-    line += "\"message\":";
-    append_quoted(line, message);
-  } else {
-    line += message;
-  }
+  const bool json = format == LogFormat::json;
+  const auto append = [&](std::string_view text, std::string_view unwanted) {
+    !json&& is_harmless(text, unwanted) ? void(line += text) : append_quoted(line, text);
+  };
+  if (json) line += "\"message\":";
+  append(message, "");
   for (const LogField& field : fields) {
     if (json) {
       line += ',';
@@ -77,11 +115,14 @@ void log_line(LogLevel level, std::string_view message, LogFields fields) {
     } else {
       line.append(" ").append(field.name).append("=");
     }
-    const bool plain =
-        !field.quoted || (!json && field.value.find_first_of(" \"\\\n\r\t") == std::string::npos);
-    plain ? void(line += field.value) : append_quoted(line, field.value);
+    field.quoted ? append(field.value, " \"\\") : void(line += field.value);
   }
-  logger().log(to_spdlog(level), fmt::string_view("{}"), line);
+  return line;
+}
+
+void log_line(LogLevel level, std::string_view message, LogFields fields) {
+  if (!log_enabled(level)) return;
+  logger().log(to_spdlog(level), fmt::string_view("{}"), format_log_line(g_format, message, fields));
 }
 
 }  // namespace turnstile

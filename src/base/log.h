@@ -33,6 +33,8 @@ using LogFields = std::initializer_list<LogField>;
 
 void set_log(LogLevel level, LogFormat format);
 bool log_enabled(LogLevel level);
+// What log_line() writes behind time and level.
+std::string format_log_line(LogFormat format, std::string_view message, LogFields fields);
 void log_line(LogLevel level, std::string_view message, LogFields fields);
 
 inline void log_info(std::string_view message, LogFields fields = {}) {
