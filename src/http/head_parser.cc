@@ -4,6 +4,8 @@
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 
+#include "http/uri.h"
+
 namespace turnstile::http {
 namespace {
 
@@ -41,12 +43,13 @@ class Parser final : public beast::http::basic_parser<true> {
   void on_request_impl(verb method, beast::string_view text, beast::string_view target, int version,
                        error_code& failure) override {
     head_.method_text = plain(text);
-    head_.method = method == verb::get    ? Method::get
-                   : method == verb::post ? Method::post
-                   : method == verb::head ? Method::head
-                                          : Method::other;
+    head_.method = method == verb::get       ? Method::get
+                   : method == verb::post    ? Method::post
+                   : method == verb::head    ? Method::head
+                   : method == verb::options ? Method::options
+                                             : Method::other;
     head_.http_1_1 = version == 11;
-    if (!take_target(plain(target))) refuse("The request target must begin with a slash.", failure);
+    if (const char* problem = take_target(plain(target))) refuse(problem, failure);
   }
 
   void on_field_impl(field name, beast::string_view name_text, beast::string_view value,
@@ -54,6 +57,7 @@ class Parser final : public beast::http::basic_parser<true> {
     switch (name) {
       case field::host:
         if (hosts_++ > 0) return refuse("The request has more than one Host header.", failure);
+        if (!is_host(plain(value))) return refuse("The Host header is no host name or address.", failure);
         if (!authority_in_target_) head_.host = plain(value);
         return;
       case field::transfer_encoding:
@@ -86,23 +90,36 @@ class Parser final : public beast::http::basic_parser<true> {
     return nullptr;
   }
 
-  // `/path?query`, or the same behind `http://authority`, which then replaces the Host header.
-  bool take_target(std::string_view target) {
-    if (!target.starts_with('/')) {
-      const size_t scheme = same(target.substr(0, 7), "http://")    ? 7
-                            : same(target.substr(0, 8), "https://") ? 8
-                                                                    : 0;
-      if (scheme == 0) return false;
-      const size_t end = std::min(target.find_first_of("/?", scheme), target.size());
-      head_.host = target.substr(scheme, end - scheme);
-      authority_in_target_ = true;
-      target.remove_prefix(end);
+  // `/path?query`, the same behind `http://authority`, which then replaces the Host header, or the `*` of an
+  // OPTIONS that asks about the server as a whole. Returns what is wrong.
+  const char* take_target(std::string_view target) {
+    if (target == "*" && head_.method == Method::options) {
+      head_.path = target;
+      return nullptr;
     }
+    if (!target.starts_with('/') && !take_authority(target))
+      return "The request target is neither a path nor a URI of this server's.";
+    if (!is_path_and_query(target))
+      return "The request target has a character that must be escaped, or an escape that is none.";
     const size_t question = target.find('?');
     head_.path = target.substr(0, question);
-    if (head_.path.empty()) head_.path = "/";
+    if (head_.path.empty())
+      head_.path = head_.method == Method::options && question == target.npos ? "*" : "/";
     if (question != target.npos) head_.query = target.substr(question + 1);
-    return true;
+    return nullptr;
+  }
+
+  // Takes `http://authority` off the target.
+  bool take_authority(std::string_view& target) {
+    const size_t scheme = same(target.substr(0, 7), "http://")    ? 7
+                          : same(target.substr(0, 8), "https://") ? 8
+                                                                  : 0;
+    if (scheme == 0) return false;
+    const size_t end = std::min(target.find_first_of("/?#", scheme), target.size());
+    head_.host = target.substr(scheme, end - scheme);
+    authority_in_target_ = true;
+    target.remove_prefix(end);
+    return !head_.host.empty() && is_host(head_.host);
   }
 
   void refuse(const char* problem, error_code& failure) {

@@ -16,7 +16,7 @@
 
 namespace turnstile::http {
 
-enum class Method : uint8_t { get, post, head, other };
+enum class Method : uint8_t { get, post, head, options, other };
 
 // Names a connection for as long as it is open; never used twice in a process. The upper 8 bits are the
 // loop's index.
@@ -27,7 +27,7 @@ constexpr unsigned loop_of(ConnectionId id) { return unsigned(uint64_t(id) >> 56
 struct Request {
   Method method = Method::other;
   std::string_view method_text;
-  std::string_view path;           // up to '?', not decoded
+  std::string_view path;           // up to '?', not decoded; of OPTIONS it may be "*"
   std::string_view query;          // after '?', not decoded
   std::string_view body;           // at least kBodyPadding readable bytes lie behind it
   std::string_view last_event_id;  // the header of that name
