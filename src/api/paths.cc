@@ -32,17 +32,19 @@ constexpr std::array<std::string_view, kPaths> kTexts{
 static_assert(kTexts.back() == "/");
 constexpr NameTable<kPaths> kTable(kTexts);
 
+constexpr std::string_view kAllowAll = "Allow: GET, HEAD, POST, OPTIONS\r\n";
+
 constexpr uint8_t methods(Path path) {
   switch (path) {
     case Path::lock_status:
-      return kGet | kPost;
-    // Streams never end, and a list is long: a HEAD of one would cost as much as a GET.
-    case Path::locks:
+      return kGet | kHead | kPost;
+    // Streams have no end, and so no head that could say how long they are.
     case Path::lock_subscribe:
     case Path::subscribe:
     case Path::events:
-    case Path::refs:
       return kGet;
+    case Path::locks:
+    case Path::refs:
     case Path::healthz:
     case Path::readyz:
     case Path::metrics:
@@ -69,15 +71,21 @@ bool allows(Path path, PathMethod method) { return methods(path) & method; }
 
 std::string_view allow_header(Path path) {
   switch (methods(path)) {
-    case kGet | kPost:
-      return "Allow: GET, POST\r\n";
+    case kGet | kHead | kPost:
+      return kAllowAll;
     case kGet | kHead:
-      return "Allow: GET, HEAD\r\n";
+      return "Allow: GET, HEAD, OPTIONS\r\n";
     case kGet:
-      return "Allow: GET\r\n";
+      return "Allow: GET, OPTIONS\r\n";
     default:
-      return "Allow: POST\r\n";
+      return "Allow: POST, OPTIONS\r\n";
   }
+}
+
+std::string_view options_header(std::string_view path) {
+  if (path == "*") return kAllowAll;
+  const std::optional<Path> known = find_path(path);
+  return known ? allow_header(*known) : std::string_view();
 }
 
 }  // namespace turnstile

@@ -41,7 +41,10 @@ std::optional<Path> find_path(std::string_view path);
 std::string_view text_of(Path path);
 
 bool allows(Path path, PathMethod method);
-// "Allow: GET, POST\r\n", for the 405.
+// "Allow: GET, HEAD, OPTIONS\r\n", for the 405. Every path takes OPTIONS.
 std::string_view allow_header(Path path);
+// The same, for the answer to OPTIONS; "*" asks about the server as a whole. Empty: there is no such path.
+std::string_view options_header(std::string_view path);
+inline constexpr unsigned kOptionsStatus = 204;
 
 }  // namespace turnstile

@@ -26,19 +26,25 @@ TEST(Paths, EachPathTakesItsMethodsAndNamesThem) {
   for (const Path path : {Path::lock, Path::unlock, Path::renew, Path::cancel, Path::batch, Path::refs_add,
                           Path::refs_release, Path::refs_release_node, Path::admin_break}) {
     EXPECT_TRUE(allows(path, kPost) && !allows(path, kGet) && !allows(path, kHead)) << text_of(path);
-    EXPECT_EQ(allow_header(path), "Allow: POST\r\n");
+    EXPECT_EQ(allow_header(path), "Allow: POST, OPTIONS\r\n");
   }
-  for (const Path path : {Path::locks, Path::lock_subscribe, Path::subscribe, Path::events, Path::refs}) {
+  for (const Path path : {Path::lock_subscribe, Path::subscribe, Path::events}) {
     EXPECT_TRUE(allows(path, kGet) && !allows(path, kPost) && !allows(path, kHead)) << text_of(path);
-    EXPECT_EQ(allow_header(path), "Allow: GET\r\n");
+    EXPECT_EQ(allow_header(path), "Allow: GET, OPTIONS\r\n");
   }
-  for (const Path path :
-       {Path::healthz, Path::readyz, Path::metrics, Path::version, Path::openapi, Path::root}) {
+  for (const Path path : {Path::locks, Path::refs, Path::healthz, Path::readyz, Path::metrics, Path::version,
+                          Path::openapi, Path::root}) {
     EXPECT_TRUE(allows(path, kGet) && allows(path, kHead) && !allows(path, kPost)) << text_of(path);
-    EXPECT_EQ(allow_header(path), "Allow: GET, HEAD\r\n");
+    EXPECT_EQ(allow_header(path), "Allow: GET, HEAD, OPTIONS\r\n");
   }
-  EXPECT_TRUE(allows(Path::lock_status, kGet) && allows(Path::lock_status, kPost));
-  EXPECT_EQ(allow_header(Path::lock_status), "Allow: GET, POST\r\n");
+  for (const PathMethod method : {kGet, kHead, kPost}) EXPECT_TRUE(allows(Path::lock_status, method));
+  EXPECT_EQ(allow_header(Path::lock_status), "Allow: GET, HEAD, POST, OPTIONS\r\n");
+}
+
+TEST(Paths, OptionsNamesTheMethodsOfAPathOrOfTheWholeServer) {
+  EXPECT_EQ(options_header("*"), "Allow: GET, HEAD, POST, OPTIONS\r\n");
+  EXPECT_EQ(options_header("/lock"), allow_header(Path::lock));
+  EXPECT_EQ(options_header("/nothing"), "");
 }
 
 }  // namespace

@@ -18,6 +18,7 @@ struct Overloaded : Each... {
 LoopHandler::LoopHandler(App& app, http::Loop& loop) : app_(app), loop_(loop), reader_(app.settings().api) {}
 
 http::Outcome LoopHandler::handle(const Request& request, Responder& responder) {
+  if (request.method == http::Method::options) return respond_options(request, responder);
   const std::optional<Path> path = find_path(request.path);
   if (!path) return respond_error(responder, make_error(ErrorCode::unknown_path));
   const PathMethod method = request.method == http::Method::get    ? kGet
@@ -127,6 +128,17 @@ http::Outcome LoopHandler::respond_error(Responder& responder, const ApiError& e
   response.close = app_.stopping();
   responder.respond(response);
   app_.metrics().count_request(error.status);
+  return Outcome::answered;
+}
+
+http::Outcome LoopHandler::respond_options(const Request& request, Responder& responder) {
+  const std::string_view allowed = options_header(request.path);
+  if (allowed.empty()) return respond_error(responder, make_error(ErrorCode::unknown_path));
+  http::Response response;
+  response.status = kOptionsStatus;
+  response.extra_headers = allowed;
+  responder.respond(response);
+  app_.metrics().count_request(response.status);
   return Outcome::answered;
 }
 

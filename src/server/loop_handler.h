@@ -58,6 +58,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
   Outcome respond(const Request& request, Responder& responder, unsigned status);
   Outcome respond_text(Responder& responder, std::string_view content_type, std::string_view text);
   Outcome respond_error(Responder& responder, const ApiError& error, std::string_view more_headers = {});
+  Outcome respond_options(const Request& request, Responder& responder);
   // Why no command can be taken now, if none can. `reads`: one that changes nothing.
   std::optional<ErrorCode> why_not(bool reads) const;
   // Clears what the next call of the engine fills.

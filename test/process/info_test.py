@@ -4,8 +4,11 @@ from harness import ServerCase, wait_until
 
 POSTS = ["/lock", "/unlock", "/renew", "/cancel", "/batch", "/refs/add", "/refs/release", "/refs/release_node",
          "/admin/break"]
-GETS = ["/locks", "/lock/subscribe", "/subscribe", "/events", "/refs"]
+STREAMS = ["/lock/subscribe", "/subscribe", "/events"]
+LISTS = ["/locks", "/refs"]
 PAGES = ["/healthz", "/readyz", "/metrics", "/version", "/openapi.yaml", "/"]
+ALLOWED = [(POSTS, "POST, OPTIONS"), (STREAMS, "GET, OPTIONS"), (LISTS + PAGES, "GET, HEAD, OPTIONS"),
+           (["/lock/status"], "GET, HEAD, POST, OPTIONS")]
 
 
 class PathTest(ServerCase):
@@ -14,22 +17,38 @@ class PathTest(ServerCase):
             self.assert_refused(self.client.call("GET", path), 404, "unknown_path")
 
     def test_section_9_a_method_that_a_path_does_not_take_is_405_and_names_those_it_takes(self):
-        table = [(POSTS, "POST"), (GETS, "GET"), (PAGES, "GET, HEAD"), (["/lock/status"], "GET, POST")]
-        for paths, allowed in table:
+        for paths, allowed in ALLOWED:
             for path in paths:
-                for method in "GET", "POST", "PUT", "DELETE", "PATCH", "OPTIONS", "TRACE", "BREW":
+                for method in "GET", "HEAD", "POST", "PUT", "DELETE", "PATCH", "TRACE", "BREW":
                     if method in allowed:
                         continue
                     answer = self.client.call(method, path, b"{}")
-                    self.assert_refused(answer, 405, "method_not_allowed")
-                    self.assertEqual(answer.headers["Allow"], allowed, path)
+                    self.assertEqual((answer.status, answer.headers["Allow"]), (405, allowed), (method, path))
+                    if method != "HEAD":
+                        self.assert_refused(answer, 405, "method_not_allowed")
 
     def test_section_9_HEAD_gives_the_head_of_GET_without_its_body(self):
-        for path in PAGES:
-            head, get = self.client.call("HEAD", path), self.client.get(path)
-            self.assertEqual((head.status, head.text), (200, ""))
-            self.assertEqual(head.headers["Content-Type"], get.headers["Content-Type"])
-        self.assertEqual(self.client.call("HEAD", "/locks").status, 405)
+        self.hold("a")
+        queries = {"/locks": f"prefix={self.resource}", "/refs": f"resource_id={self.resource}",
+                   "/lock/status": f"type=pull&resource_id={self.resource}"}
+        for path in ["/lock/status"] + LISTS + PAGES:
+            if path == "/metrics":
+                continue  # no two answers are equal
+            target = f"{path}?{queries[path]}" if path in queries else path
+            head, get = self.client.call("HEAD", target), self.client.call("GET", target)
+            self.assertEqual((head.status, head.text), (200, ""), path)
+            for name in "Content-Type", "Content-Length":
+                self.assertEqual(head.headers[name], get.headers[name], path)
+        self.assertEqual(self.client.call("HEAD", "/metrics").status, 200)
+        self.assertEqual(self.client.call("HEAD", "/refs").status, 400, "an error, too")
+
+    def test_section_9_OPTIONS_names_the_methods_of_a_path_or_of_the_whole_server(self):
+        for paths, allowed in [*ALLOWED, (["*"], "GET, HEAD, POST, OPTIONS")]:
+            for path in paths:
+                answer = self.client.call("OPTIONS", path)
+                self.assertEqual((answer.status, answer.text), (204, ""), path)
+                self.assertEqual(answer.headers["Allow"], allowed, path)
+        self.assert_refused(self.client.call("OPTIONS", "/nothing"), 404, "unknown_path")
 
     def test_section_9_every_path_of_the_table_exists(self):
         for path in POSTS:
@@ -53,7 +72,7 @@ class PageTest(ServerCase):
     def test_section_9_the_api_is_described_for_every_path(self):
         text = self.client.get("/openapi.yaml").text
         self.assertTrue(text.lstrip("# \n").startswith("openapi:") or "\nopenapi:" in text)
-        for path in POSTS + GETS + PAGES + ["/lock/status"]:
+        for path in POSTS + STREAMS + LISTS + PAGES + ["/lock/status"]:
             self.assertIn(f"\n  {path}:", text)
 
     def test_section_9_the_root_tells_a_stranger_where_to_go(self):
