@@ -141,14 +141,13 @@ void Connection::note_leaving(const Response& response) {
 void Connection::begin_stream(const Response& begin) {
   TS_CHECK(handling_ && !answered_, "a request is answered once");
   answered_ = true;
-  loop_.writer().stream_head(out(), begin.content_type, loop_.now());
+  loop_.writer().stream_head(out(), begin.content_type, framing_, begin.body, loop_.now());
   note_leaving(begin);
   if (framing_.head_only) {
     closing_ = true;
     return;
   }
-  out().append(begin.body);
-  stream_ = std::make_unique<StreamQueue>();
+  stream_ = std::make_unique<StreamQueue>(framing_.http_1_1);
   loop_.counters().streams_open.fetch_add(1, std::memory_order_relaxed);
   // The kernel's buffer would otherwise grow to megabytes for a reader that does not read.
   const int size = int(loop_.limits().max_stream_backlog);

@@ -101,6 +101,7 @@ void Connection::close_when_written() {
   notified_ = true;
   waiting_ = false;
   poll_deadline_ = kNever;
+  if (stream_) stream_->end();
   if (!handling_) loop_.schedule(*this);
 }
 

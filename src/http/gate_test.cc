@@ -98,7 +98,7 @@ TEST(Gate, AStreamBeginsBehindItsGateAndKeepsItsOrder) {
   settle(server);
   EXPECT_FALSE(client.has_input());
   server.open_gate(4);
-  EXPECT_TRUE(client.receive_until("\r\n\r\n: hello\n\ndata: 1\n\n"));
+  EXPECT_TRUE(client.receive_until("\r\n\r\n9\r\n: hello\n\n\r\n9\r\ndata: 1\n\n\r\n"));
 }
 
 TEST(Gate, AConnectionThatGoesWhileItIsHeldBackLeavesNothingBehind) {

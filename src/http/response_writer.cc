@@ -1,5 +1,6 @@
 #include "http/response_writer.h"
 
+#include <charconv>
 #include <ctime>
 #include <string>
 
@@ -99,11 +100,21 @@ void ResponseWriter::response(OutBuffer& out, const Response& response, Framing 
   out.commit(to.at());
 }
 
-void ResponseWriter::stream_head(OutBuffer& out, std::string_view content_type, Time now) {
-  Cursor to(out.reserve(kFixedHead + content_type.size()));
+void ResponseWriter::stream_head(OutBuffer& out, std::string_view content_type, Framing framing,
+                                 std::string_view first, Time now) {
+  Cursor to(out.reserve(kFixedHead + content_type.size() + first.size()));
   // X-Accel-Buffering tells nginx to pass events on as they come.
   to << status_line(200) << date(now) << "\r\nContent-Type: " << content_type
-     << "\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\nConnection: close\r\n\r\n";
+     << "\r\nCache-Control: no-store\r\nX-Accel-Buffering: no\r\nConnection: close\r\n";
+  if (framing.http_1_1) to << "Transfer-Encoding: chunked\r\n";
+  to << "\r\n";
+  if (!framing.head_only && !first.empty()) {
+    char size[16];
+    const char* const end = std::to_chars(size, size + sizeof size, first.size(), 16).ptr;
+    if (framing.http_1_1) to << std::string_view(size, size_t(end - size)) << "\r\n";
+    to << first;
+    if (framing.http_1_1) to << "\r\n";
+  }
   out.commit(to.at());
 }
 

@@ -20,8 +20,9 @@ struct Framing {
 class ResponseWriter {
  public:
   void response(OutBuffer& out, const Response& response, Framing framing, Time now);
-  // The head of an answer without end.
-  void stream_head(OutBuffer& out, std::string_view content_type, Time now);
+  // The head of an answer without end, and what it begins with: for HTTP/1.1 as a chunk of its own.
+  void stream_head(OutBuffer& out, std::string_view content_type, Framing framing, std::string_view first,
+                   Time now);
 
  private:
   std::string_view date(Time now);

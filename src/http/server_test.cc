@@ -165,7 +165,7 @@ TEST(Server, ShutdownClosesIdleConnectionsAndStreamsAndLetsAnswersOut) {
   const ConnectionId id = server.await_waiting();
   std::thread ends([&] { server.server().shutdown(std::chrono::seconds(30)); });
   EXPECT_TRUE(idle.is_at_end());
-  EXPECT_TRUE(stream.receive_all().ends_with(": hello\n\n"));
+  EXPECT_TRUE(stream.receive_all().ends_with(": hello\n\n\r\n0\r\n\r\n"));
   server.server().loop(loop_of(id)).post([&] {
     Response response;
     response.body = "last words";

@@ -4,10 +4,38 @@
 #include <algorithm>
 #include <thread>
 
+#include "http/stream_queue.h"
 #include "http/test_client.h"
 
 namespace turnstile::http {
 namespace {
+
+// The content of a chunked answer, and whether its last chunk was there.
+struct Content {
+  std::string bytes;
+  bool is_whole = false;
+};
+
+Content decode(const std::string& answer) {
+  Content content;
+  size_t at = answer.find("\r\n\r\n") + 4;
+  while (at < answer.size()) {
+    size_t digits = 0;
+    const size_t size = std::stoul(answer.substr(at, 16), &digits, 16);
+    EXPECT_EQ(answer.substr(at + digits, 2), "\r\n");
+    at += digits + 2;
+    content.bytes += answer.substr(at, size);
+    at += std::min(size, answer.size() - at);
+    if (at < answer.size()) {
+      EXPECT_EQ(answer.substr(at, 2), "\r\n");
+    }
+    at += 2;
+    if (size == 0) content.is_whole = at == answer.size();
+  }
+  return content;
+}
+
+std::string get_with_1_0(std::string_view path) { return "GET " + std::string(path) + " HTTP/1.0\r\n\r\n"; }
 
 TEST(Stream, SendsHeadAndFirstBytesAtOnceAndThenWhatComes) {
   TestServer server;
@@ -15,14 +43,16 @@ TEST(Stream, SendsHeadAndFirstBytesAtOnceAndThenWhatComes) {
   client.send(get("/stream"));
   EXPECT_TRUE(client.receive_until("Content-Type: text/event-stream\r\n"));
   EXPECT_TRUE(client.receive_until("Cache-Control: no-store\r\n"));
-  EXPECT_TRUE(client.receive_until("X-Accel-Buffering: no\r\nConnection: close\r\n\r\n: hello\n\n"));
+  EXPECT_TRUE(client.receive_until("X-Accel-Buffering: no\r\nConnection: close\r\n"));
+  EXPECT_TRUE(client.receive_until("Transfer-Encoding: chunked\r\n\r\n9\r\n: hello\n\n\r\n"));
   const ConnectionId stream = server.await_stream();
   for (int i = 0; i < 200; ++i) EXPECT_EQ(server.stream(stream, "data: " + std::to_string(i) + "\n\n"), Streamed::queued);
   server.on_loop([&](Loop& loop) { loop.close(stream); });
   std::string expected;
   for (int i = 0; i < 200; ++i) expected += "data: " + std::to_string(i) + "\n\n";
-  const std::string all = client.receive_all();
-  EXPECT_TRUE(all.ends_with(": hello\n\n" + expected)) << all;
+  const Content all = decode(client.receive_all());
+  EXPECT_EQ(all.bytes, ": hello\n\n" + expected);
+  EXPECT_TRUE(all.is_whole) << "an orderly end is told from a broken connection";
   EXPECT_EQ(server.stream(stream, "data: too late\n\n"), Streamed::gone);
   EXPECT_EQ(server.log().count("closed"), 0u) << "the handler closed it itself";
   EXPECT_EQ(server.server().counters().streams_open.load(), 0u);
@@ -40,7 +70,32 @@ TEST(Stream, ManyEventsOfOneTurnArriveCompleteAndInOrder) {
   });
   std::string expected;
   for (int i = 0; i < 1000; ++i) expected += "<" + std::to_string(i) + ">";
-  EXPECT_TRUE(client.receive_until(expected));
+  server.on_loop([&](Loop& loop) { loop.close(stream); });
+  EXPECT_EQ(decode(client.receive_all()).bytes, ": hello\n\n" + expected);
+}
+
+TEST(Stream, IsNotChunkedForHttp10) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get_with_1_0("/stream"));
+  const ConnectionId stream = server.await_stream();
+  EXPECT_EQ(server.stream(stream, "data: 1\n\n"), Streamed::queued);
+  server.on_loop([&](Loop& loop) { loop.close(stream); });
+  const std::string all = client.receive_all();
+  EXPECT_EQ(all.find("Transfer-Encoding"), all.npos);
+  EXPECT_TRUE(all.ends_with("\r\n\r\n: hello\n\ndata: 1\n\n")) << all;
+}
+
+TEST(Stream, EndsWithTheLastChunkWhenTheServerShutsDown) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/stream"));
+  const ConnectionId stream = server.await_stream();
+  EXPECT_EQ(server.stream(stream, "data: 1\n\n"), Streamed::queued);
+  server.server().shutdown(std::chrono::seconds(30));
+  const Content all = decode(client.receive_all());
+  EXPECT_EQ(all.bytes, ": hello\n\ndata: 1\n\n");
+  EXPECT_TRUE(all.is_whole);
 }
 
 TEST(Stream, EndsWhenTheClientHalfClosesOrGoes) {
@@ -154,8 +209,66 @@ TEST(Stream, ASlowReaderWithinTheLimitGetsEveryByteInOrder) {
     }
     loop.close(stream);
   });
+  const Content all = decode(client.receive_all());
+  EXPECT_TRUE(all.bytes == expected);
+  EXPECT_TRUE(all.is_whole);
+}
+
+TEST(Stream, ASlowReaderOfHttp10GetsEveryByteInOrder) {
+  Limits limits;
+  limits.max_stream_backlog = 64 * 1024 * 1024;
+  TestServer server(limits);
+  Client client(server.address(), 4096);
+  client.send(get_with_1_0("/stream"));
+  const ConnectionId stream = server.await_stream();
+  std::string expected = ": hello\n\n";
+  server.on_loop([&](Loop& loop) {
+    for (size_t i = 0; i < 500; ++i) {
+      const std::string text = std::string(1 + i * 37 % 16'000, char('a' + i % 26));
+      EXPECT_EQ(loop.stream(stream, std::make_shared<const std::string>(text)), Streamed::queued);
+      expected += text;
+    }
+    loop.close(stream);
+  });
   const std::string all = client.receive_all();
   EXPECT_TRUE(all.substr(all.find("\r\n\r\n") + 4) == expected);
+}
+
+// Every way in which a gathered write can end: within the size of a chunk, a string, or the line end.
+TEST(StreamQueue, GivesTheSameBytesHoweverLittleIsTakenAtOnce) {
+  for (size_t step = 1; step < 40; ++step) {
+    for (const bool chunked : {true, false}) {
+      StreamQueue queue(chunked);
+      std::string sent;
+      const auto take = [&](size_t most) {
+        iovec parts[4];
+        const size_t count = queue.gather(parts, std::size(parts));
+        std::string given;
+        for (size_t i = 0; i < count; ++i)
+          given.append(static_cast<const char*>(parts[i].iov_base), parts[i].iov_len);
+        const size_t taken = std::min(most, given.size());
+        sent += given.substr(0, taken);
+        queue.consume(taken);
+      };
+      std::string expected;
+      for (size_t i = 0; i < 30; ++i) {
+        const std::string text(i * 7 % 23, char('a' + i % 26));
+        queue.push(std::make_shared<const std::string>(text));
+        expected += text;
+        if (i % 3 == 0) take(step);
+      }
+      queue.end();
+      for (int guard = 0; !queue.empty() && guard < 10'000; ++guard) take(step);
+      EXPECT_EQ(queue.bytes(), 0u);
+      if (!chunked) {
+        EXPECT_EQ(sent, expected) << step;
+        continue;
+      }
+      const Content content = decode("\r\n\r\n" + sent);
+      EXPECT_EQ(content.bytes, expected) << step;
+      EXPECT_TRUE(content.is_whole) << step;
+    }
+  }
 }
 
 TEST(Stream, AReaderThatTakesNothingIsCutOffEvenWithASmallBacklog) {

@@ -130,6 +130,7 @@ class Stream:
         self.file = self.socket.makefile("rb")
         self.head, self.status = self._read_head()
         self.lines = []  # of the body, as they came
+        self.ended_well = False  # by the last chunk, and not by a connection that broke
         self.comments = queue.Queue()
         self.events = queue.Queue()  # ends with None
         self.thread = threading.Thread(target=self._read, daemon=True)
@@ -141,11 +142,28 @@ class Stream:
             lines.append(line.decode().rstrip())
         return lines, int(lines[0].split()[1]) if lines else 0
 
+    def _pieces(self):
+        """The body as it comes, without its chunks' frames."""
+        if "Transfer-Encoding: chunked" not in self.head:
+            while piece := self.file.read1():
+                yield piece
+            return
+        while size := int(self.file.readline().split(b";")[0] or b"0", 16):
+            yield self.file.read(size)
+            self.file.readline()
+        self.ended_well = self.file.readline() == b"\r\n"
+
+    def _body_lines(self):
+        rest = b""
+        for piece in self._pieces():
+            *lines, rest = (rest + piece).split(b"\n")
+            for line in lines:
+                yield line.decode()
+
     def _read(self):
         event = {}
         try:
-            for raw in self.file:
-                line = raw.decode().rstrip("\n")
+            for line in self._body_lines():
                 self.lines.append(line)
                 name, _, value = line.partition(":")
                 if line.startswith(":"):
