@@ -1,8 +1,8 @@
 // Bodies with Transfer-Encoding: chunked, decoded where they lie.
 //
 // Beast can do this too, but it lets line feeds pass in quoted chunk extensions and treats trailers as header
-// fields; this decoder refuses the one and drops the other. Extensions and trailers mean nothing here, but one
-// that is not well formed is refused: a proxy before us may have read it in another way.
+// fields; this decoder refuses the one and drops the other. Extensions and trailers mean nothing here, but
+// one that is not well formed is refused: a proxy before us may have read it in another way.
 #pragma once
 
 #include <cstddef>
