@@ -13,16 +13,14 @@ namespace {
 
 // A burst of connections must not keep the first loop from its own ones.
 constexpr int kAtOnce = 64;
-// Out of file descriptors or memory: trying again at once would only burn the processor.
+// Out of file descriptors, memory or room: trying again at once would only burn the processor.
 constexpr auto kPause = std::chrono::milliseconds(100);
-// So many connections more than allowed are told so; beyond that they are just closed.
-constexpr size_t kRefusedAtOnce = 256;
 
 }  // namespace
 
 Acceptor::Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops,
-                   const Limits& limits, Counters& counters)
-    : loops_(loops), max_connections_(limits.max_connections), counters_(counters) {
+                   Room room, Counters& counters)
+    : loops_(loops), room_(room), counters_(counters) {
   for (Listener& listener : listeners) ports_.push_back(std::make_unique<Port>(*this, std::move(listener)));
 }
 
@@ -50,18 +48,23 @@ void Acceptor::Port::watch(bool yes) {
 
 void Acceptor::Port::on_ready(uint32_t) {
   for (int i = 0; i < kAtOnce && !closed_; ++i) {
+    if (acceptor_.is_full()) return pause();
     UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.is_open()) {
       acceptor_.deal(std::move(socket));
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       log_warning("cannot accept connections for the moment",
                   {{"address", listener_.address()}, {"errno", errno}});
-      watch(false);
-      return alarm_.set(kPause);
+      return pause();
     } else if (errno == EAGAIN || errno == EWOULDBLOCK) {
       return;
     }  // else: that one connection has gone again
   }
+}
+
+void Acceptor::Port::pause() {
+  watch(false);
+  alarm_.set(kPause);
 }
 
 void Acceptor::Port::close() {
@@ -83,13 +86,16 @@ void Acceptor::Port::Alarm::on_ready(uint32_t) {
   if (!port_.closed_) port_.watch(true);
 }
 
+// Not even one more can be told that it is too many: it waits where the kernel keeps it.
+bool Acceptor::is_full() const {
+  return counters_.connections_open.load(std::memory_order_relaxed) >= room_.served &&
+         counters_.refused_open.load(std::memory_order_relaxed) >= room_.refused;
+}
+
 void Acceptor::deal(UniqueFd socket) {
   counters_.accepted.fetch_add(1, std::memory_order_relaxed);
-  const bool refused = counters_.connections_open.load(std::memory_order_relaxed) >= max_connections_;
-  if (refused) {
-    counters_.refused.fetch_add(1, std::memory_order_relaxed);
-    if (counters_.refused_open.load(std::memory_order_relaxed) >= kRefusedAtOnce) return;
-  }
+  const bool refused = counters_.connections_open.load(std::memory_order_relaxed) >= room_.served;
+  if (refused) counters_.refused.fetch_add(1, std::memory_order_relaxed);
   (refused ? counters_.refused_open : counters_.connections_open).fetch_add(1, std::memory_order_relaxed);
   loops_[next_loop_]->adopt(std::move(socket), refused);
   next_loop_ = (next_loop_ + 1) % loops_.size();

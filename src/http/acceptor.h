@@ -5,6 +5,7 @@
 #include <span>
 #include <vector>
 
+#include "http/descriptors.h"
 #include "http/event_loop.h"
 #include "http/listener.h"
 
@@ -15,8 +16,10 @@ namespace turnstile::http {
 // Threads: that of the first loop, on which it runs; made before it starts, destroyed after it has ended.
 class Acceptor {
  public:
-  Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops,
-           const Limits& limits, Counters& counters);
+  // `room`: how many connections may be open at once; those beyond are told so, as many as may be, and the
+  // others wait in the kernel's queue.
+  Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops, Room room,
+           Counters& counters);
   ~Acceptor() { close(); }
 
   // Both on the first loop's thread, or while it does not run.
@@ -33,7 +36,7 @@ class Acceptor {
     void close();
 
    private:
-    // Out of file descriptors: the listener is left alone until the alarm rings.
+    // Out of file descriptors or room: the listener is left alone until the alarm rings.
     class Alarm final : public Source {
      public:
       explicit Alarm(Port& port);
@@ -47,6 +50,7 @@ class Acceptor {
     };
 
     void watch(bool yes);
+    void pause();
 
     Acceptor& acceptor_;
     Listener listener_;
@@ -54,10 +58,11 @@ class Acceptor {
     bool closed_ = false;
   };
 
+  bool is_full() const;
   void deal(UniqueFd socket);
 
   const std::span<const std::unique_ptr<EventLoop>> loops_;
-  const size_t max_connections_;
+  const Room room_;
   Counters& counters_;
   std::vector<std::unique_ptr<Port>> ports_;
   size_t next_loop_ = 0;

@@ -1,26 +1,17 @@
 #include "http/server.h"
 
-#include <sys/resource.h>
+#include <fmt/format.h>
 
 #include <future>
 
 #include "base/check.h"
+#include "base/log.h"
 #include "http/acceptor.h"
+#include "http/descriptors.h"
 #include "http/event_loop.h"
 #include "http/listener.h"
 
 namespace turnstile::http {
-namespace {
-
-// Every connection takes a descriptor; the soft limit is often 1,024.
-void raise_descriptor_limit() {
-  rlimit limit{};
-  if (::getrlimit(RLIMIT_NOFILE, &limit) != 0 || limit.rlim_cur == limit.rlim_max) return;
-  limit.rlim_cur = limit.rlim_max;
-  ::setrlimit(RLIMIT_NOFILE, &limit);
-}
-
-}  // namespace
 
 Server::Server(ServerSettings settings) : settings_(std::move(settings)) {
   TS_CHECK(settings_.loops >= 1 && settings_.loops <= 255, "a server has 1 to 255 loops");
@@ -32,7 +23,6 @@ Server::~Server() { shutdown(Duration(0)); }
 
 Result<void> Server::start() {
   TS_CHECK(!acceptor_, "a server is started once");
-  raise_descriptor_limit();
   std::vector<Listener> listeners;
   for (const std::string& address : settings_.listen) {
     Result<Listener> listener = Listener::open(address);
@@ -40,12 +30,30 @@ Result<void> Server::start() {
     listeners.push_back(std::move(*listener));
   }
   for (const Listener& listener : listeners) addresses_.push_back(listener.address());
-  acceptor_ = std::make_unique<Acceptor>(std::move(listeners), loops_, settings_.limits, counters_);
+  const Result<Room> room = find_room();
+  if (!room) return std::unexpected(room.error());
+  acceptor_ = std::make_unique<Acceptor>(std::move(listeners), loops_, *room, counters_);
   acceptor_->start();
   for (const auto& loop : loops_) loop->create_handler(settings_.handler);
   for (const auto& loop : loops_) loop->start();
   running_ = true;
   return {};
+}
+
+// After everything of the server's own is open.
+Result<Room> Server::find_room() const {
+  const Descriptors descriptors = claim_descriptors();
+  const size_t wanted = settings_.limits.max_connections;
+  const Room room = divide(descriptors, wanted);
+  if (room.served == 0)
+    return fail(
+        fmt::format("The limit of open files is {}, and {} are open or kept for the server's own files: no "
+                    "connection would fit. Raise it (ulimit -Hn, LimitNOFILE).",
+                    descriptors.limit, descriptors.open + kReservedDescriptors));
+  if (room.served < wanted)
+    log_warning("fewer connections than max-connections fit into the limit of open files",
+                {{"limit", descriptors.limit}, {"max_connections", wanted}, {"connections", room.served}});
+  return room;
 }
 
 Loop& Server::loop(size_t index) { return *loops_.at(index); }

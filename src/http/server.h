@@ -13,6 +13,7 @@ namespace turnstile::http {
 
 class Acceptor;
 class EventLoop;
+struct Room;
 
 struct ServerSettings {
   std::vector<std::string> listen;  // "HOST:PORT", "[::1]:PORT", "unix:PATH"; port 0 = any
@@ -43,6 +44,8 @@ class Server {
   void shutdown(Duration patience);
 
  private:
+  Result<Room> find_room() const;
+
   ServerSettings settings_;
   Counters counters_;
   std::vector<std::string> addresses_;
