@@ -40,8 +40,9 @@ struct LaneStatus {
   std::vector<WaiterStatus> queue{};  // the front of it
   uint32_t queue_length = 0;
   std::optional<CompletionStatus> completion{};
-  std::vector<std::string> references{};
-  std::vector<std::string> waiters{};  // nodes that wait anywhere on the resource
+  std::vector<std::string> references{};  // the first nodes that use the resource
+  uint32_t reference_count = 0;           // how many nodes do
+  std::vector<std::string> waiters{};     // the first nodes that wait anywhere on the resource
 };
 
 struct LanePage {
@@ -58,7 +59,7 @@ struct LaneFilter {
 struct References {
   std::string resource{};
   uint32_t count = 0;
-  std::vector<std::string> nodes{};
+  std::vector<std::string> nodes{};  // the first of them
   bool changed = false;
 };
 

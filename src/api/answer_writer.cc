@@ -1,7 +1,5 @@
 #include "api/answer_writer.h"
 
-#include <algorithm>
-
 #include "api/json_append.h"
 #include "api/status_json.h"
 
@@ -86,7 +84,7 @@ unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer, Plac
   out.append(answer.already ? R"("released":true,"message":"this hold was released before: nothing changed")"
                             : R"("released":true,"message":"the lock is released")");
   if (!answer.next.empty()) append_text_field(out, R"(,"next":)", answer.next.text);
-  append_texts_field(out, R"(,"waiters":)", answer.waiters);
+  append_waiters_field(out, answer.waiters);
   if (answer.already) out.append(R"(,"already":true)");
   out += '}';
   return 200;
@@ -119,8 +117,9 @@ unsigned append_break_answer(std::string& out, const BreakAnswer& answer) {
 unsigned append_references_answer(std::string& out, const ReferencesAnswer& answer, ResourceId resource) {
   if (answer.refusal != Refusal::none) return append_refusal(out, {}, answer.refusal, Place::alone);
   append_text_field(out, R"({"resource_id":)", resource.text);
-  append_number_field(out, R"(,"count":)", std::max(size_t(answer.count), answer.nodes.size()));
+  append_number_field(out, R"(,"count":)", answer.count);
   append_texts_field(out, R"(,"nodes":)", answer.nodes);
+  if (answer.more) append_text_field(out, R"(,"next":)", answer.nodes.back());
   out += '}';
   return 200;
 }

@@ -71,9 +71,10 @@ TEST(LockAnswerJson, SkippedTellsWhoElseUsesTheResource) {
   EXPECT_FALSE(done.truth("/acquired"));
   EXPECT_EQ(done.text("/state"), "skipped");
   EXPECT_FALSE(done.has("/references"));
-  answer.references = {"a", "b"};
+  constexpr std::string_view kNodes[] = {"a", "b"};
+  answer.references = {5000, kNodes};
   const Parsed dropped(lock_json(answer, 200));
-  EXPECT_EQ(dropped.number("/references/count"), 2u);
+  EXPECT_EQ(dropped.number("/references/count"), 5000u) << "of all, not of those that are named";
   EXPECT_EQ(dropped.text("/references/nodes/1"), "b");
   EXPECT_NE(dropped.text("/message"), done.text("/message"));
 }
@@ -99,7 +100,8 @@ TEST(LockAnswerJson, ARefusalTellsItsCodeAndStillReadsAsALockAnswer) {
     LockAnswer answer;
     answer.refusal = refusal;
     if (refusal == Refusal::busy) answer.holder = holder();
-    if (refusal == Refusal::referenced) answer.references = {"n2"};
+    constexpr std::string_view kNodes[] = {"n2"};
+    if (refusal == Refusal::referenced) answer.references = {1, kNodes};
     const Parsed parsed(lock_json(answer, status));
     EXPECT_FALSE(parsed.truth("/acquired"));
     EXPECT_FALSE(parsed.truth("/skip"));
@@ -132,13 +134,19 @@ TEST(UnlockAnswerJson, ReleasedTellsNextAndWaiters) {
   EXPECT_EQ(out, R"({"released":true,"message":"the lock is released","waiters":[]})");
   out.clear();
   answer.next = NodeId("n2");
-  answer.waiters = {"n2", "n3"};
+  constexpr std::string_view kWaiters[] = {"n2", "n3"};
+  answer.waiters = {2, kWaiters};
   answer.already = true;
   append_unlock_answer(out, answer);
   const Parsed parsed(out);
   EXPECT_EQ(parsed.text("/next"), "n2");
   EXPECT_EQ(parsed.text("/waiters/1"), "n3");
+  EXPECT_FALSE(parsed.has("/waiters_count")) << "all are named";
   EXPECT_TRUE(parsed.truth("/already"));
+  answer.waiters.count = 5000;
+  out.clear();
+  append_unlock_answer(out, answer);
+  EXPECT_EQ(Parsed(out).number("/waiters_count"), 5000u);
 }
 
 TEST(UnlockAnswerJson, EveryRefusalHasCodeMessageAndError) {
@@ -180,7 +188,8 @@ TEST(ReferencesJson, TheNodesAndWhetherAnythingChanged) {
   ReferencesAnswer answer;
   answer.changed = true;
   answer.count = 2;
-  answer.nodes = {"a", "b"};
+  constexpr std::string_view kNodes[] = {"a", "b"};
+  answer.nodes = kNodes;
   std::string out;
   EXPECT_EQ(append_references_answer(out, answer, ResourceId("r")), 200u);
   EXPECT_EQ(out, R"({"resource_id":"r","count":2,"nodes":["a","b"]})");
@@ -190,6 +199,11 @@ TEST(ReferencesJson, TheNodesAndWhetherAnythingChanged) {
   out.clear();
   EXPECT_EQ(append_release_node_answer(out, answer, NodeId("n")), 200u);
   EXPECT_EQ(out, R"({"node_id":"n","changed":true,"count":2})");
+  out.clear();
+  answer.count = 5000;
+  answer.more = true;
+  append_references_answer(out, answer, ResourceId("r"));
+  EXPECT_EQ(out, R"({"resource_id":"r","count":5000,"nodes":["a","b"],"next":"b"})");
 }
 
 TEST(ReferencesJson, RefusalsTellTheirCode) {

@@ -11,9 +11,6 @@
 
 namespace turnstile {
 
-struct ReferencesCommand {
-  ResourceId resource;
-};
 struct AddReferenceCommand : ReferenceCommand {};
 struct ReleaseReferenceCommand : ReferenceCommand {};
 

@@ -43,7 +43,7 @@ ApiResult<Command> CommandReader::read(Path path, bool post, std::string_view qu
     case Path::events:
       return as_it_is(queries_.parse_events(query));
     case Path::refs:
-      return as<ReferencesCommand>(queries_.parse_references(query));
+      return as_it_is(queries_.parse_references(query));
     case Path::refs_add:
       return as<AddReferenceCommand>(bodies_.parse_reference(body));
     case Path::refs_release:

@@ -197,9 +197,13 @@ ApiResult<NodeId> make_release_node(const Fields& fields, const ApiLimits& limit
   return read.result(read.node());
 }
 
-ApiResult<ResourceId> make_references(const Fields& fields, const ApiLimits& limits) {
+ApiResult<ReferencesCommand> make_references(const Fields& fields, const ApiLimits& limits) {
   Reader read(fields, limits);
-  return read.result(read.resource());
+  ReferencesCommand command;
+  command.resource = read.resource();
+  command.after = NodeId(read.id(Field::after, limits.node_id));
+  command.limit = read.page_size();
+  return read.result(command);
 }
 
 ApiResult<EventsRequest> make_events(const Fields& fields, const ApiLimits& limits) {

@@ -41,6 +41,7 @@ inline constexpr FieldSet kRenewFields =
     kCancelFields | FieldSet(Field::token, Field::lease_ms, Field::done, Field::total);
 inline constexpr FieldSet kBreakFields = kLaneFields | FieldSet(Field::reason);
 inline constexpr FieldSet kReferenceFields(Field::resource_id, Field::node_id);
+inline constexpr FieldSet kReferencesFields(Field::resource_id, Field::limit, Field::after);
 inline constexpr FieldSet kEventsFields(Field::prefix, Field::type);
 inline constexpr FieldSet kListFields = kEventsFields | FieldSet(Field::state, Field::limit, Field::cursor);
 
@@ -54,7 +55,7 @@ ApiResult<SubscribeCommand> make_subscribe(const Fields& fields, const ApiLimits
 ApiResult<BreakCommand> make_break(const Fields& fields, const ApiLimits& limits);
 ApiResult<ReferenceCommand> make_reference(const Fields& fields, const ApiLimits& limits);
 ApiResult<NodeId> make_release_node(const Fields& fields, const ApiLimits& limits);
-ApiResult<ResourceId> make_references(const Fields& fields, const ApiLimits& limits);
+ApiResult<ReferencesCommand> make_references(const Fields& fields, const ApiLimits& limits);
 ApiResult<EventsRequest> make_events(const Fields& fields, const ApiLimits& limits);
 // Without the cursor, which is a text of its own kind (cursor.h).
 ApiResult<ListCommand> make_list(const Fields& fields, const ApiLimits& limits);

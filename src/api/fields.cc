@@ -9,7 +9,7 @@ namespace {
 constexpr std::array<std::string_view, kFields> kNames{
     "type",        "resource_id", "node_id", "request_id", "scope", "wait_ms",   "lease_ms", "monitor",
     "dereference", "info",        "token",   "success",    "error", "permanent", "done",     "total",
-    "reason",      "call",        "prefix",  "state",      "limit", "cursor",
+    "reason",      "call",        "prefix",  "state",      "limit", "cursor",    "after",
 };
 static_assert(!kNames.back().empty());
 constexpr NameTable<kFields> kTable(kNames);

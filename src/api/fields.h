@@ -34,8 +34,9 @@ enum class Field : uint8_t {
   state,
   limit,
   cursor,
+  after,
 };
-inline constexpr size_t kFields = size_t(Field::cursor) + 1;
+inline constexpr size_t kFields = size_t(Field::after) + 1;
 
 enum class FieldKind : uint8_t { text, integer, boolean };
 

@@ -97,8 +97,8 @@ ApiResult<SubscribeCommand> QueryParser::parse_subscribe(std::string_view query)
 ApiResult<EventsRequest> QueryParser::parse_events(std::string_view query) {
   return parse(query, kEventsFields, make_events);
 }
-ApiResult<ResourceId> QueryParser::parse_references(std::string_view query) {
-  return parse(query, FieldSet(Field::resource_id), make_references);
+ApiResult<ReferencesCommand> QueryParser::parse_references(std::string_view query) {
+  return parse(query, kReferencesFields, make_references);
 }
 
 ApiResult<ListCommand> QueryParser::parse_list(std::string_view query) {

@@ -26,7 +26,7 @@ class QueryParser {
   ApiResult<SubscribeCommand> parse_subscribe(std::string_view query);
   ApiResult<EventsRequest> parse_events(std::string_view query);
   ApiResult<ListCommand> parse_list(std::string_view query);
-  ApiResult<ResourceId> parse_references(std::string_view query);
+  ApiResult<ReferencesCommand> parse_references(std::string_view query);
 
  private:
   template <class Make>

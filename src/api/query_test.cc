@@ -94,7 +94,17 @@ TEST(Query, SubscribeEventsAndReferencesBecomeTheirRequests) {
   ASSERT_TRUE(some);
   EXPECT_EQ(some->prefix, "sha256:");
   EXPECT_EQ(some->operation, OperationName("pull"));
-  EXPECT_EQ(*parser.parse_references("resource_id=r"), ResourceId("r"));
+  const auto references = parser.parse_references("resource_id=r");
+  ASSERT_TRUE(references);
+  EXPECT_EQ(references->resource, ResourceId("r"));
+  EXPECT_TRUE(references->after.empty());
+  EXPECT_EQ(references->limit, 100u);
+  const auto page = parser.parse_references("resource_id=r&after=n%2F1&limit=1000");
+  ASSERT_TRUE(page);
+  EXPECT_EQ(page->after, NodeId("n/1"));
+  EXPECT_EQ(page->limit, 1000u);
+  EXPECT_THAT(fault(parser.parse_references("resource_id=r&limit=1001")), HasSubstr("limit"));
+  EXPECT_THAT(fault(parser.parse_references("resource_id=r&limit=0")), HasSubstr("limit"));
 }
 
 TEST(Query, AListHasFiltersALimitAndACursor) {

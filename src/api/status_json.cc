@@ -81,11 +81,16 @@ void append_holder_field(std::string& out, std::string_view name, const HolderVi
   out += '}';
 }
 
-void append_nodes_field(std::string& out, std::string_view name, std::span<const std::string_view> nodes) {
+void append_nodes_field(std::string& out, std::string_view name, const NodesView& nodes) {
   out.append(name);
-  append_number_field(out, R"({"count":)", nodes.size());
-  append_texts_field(out, R"(,"nodes":)", nodes);
+  append_number_field(out, R"({"count":)", nodes.count);
+  append_texts_field(out, R"(,"nodes":)", nodes.nodes);
   out += '}';
+}
+
+void append_waiters_field(std::string& out, const NodesView& waiters) {
+  append_texts_field(out, R"(,"waiters":)", waiters.nodes);
+  if (waiters.count > waiters.nodes.size()) append_number_field(out, R"(,"waiters_count":)", waiters.count);
 }
 
 unsigned append_status_answer(std::string& out, const StatusAnswer& answer) {
@@ -96,7 +101,7 @@ unsigned append_status_answer(std::string& out, const StatusAnswer& answer) {
   append_queue(out, answer);
   if (answer.completion) append_completion(out, *answer.completion);
   append_nodes_field(out, R"(,"references":)", answer.references);
-  append_texts_field(out, R"(,"waiters":)", answer.waiters);
+  append_waiters_field(out, answer.waiters);
   append_asking(out, answer);
   out += '}';
   return 200;

@@ -1,7 +1,6 @@
 // Pieces of the status answer that other answers have too: who holds a lane, and which nodes use a resource.
 #pragma once
 
-#include <span>
 #include <string>
 #include <string_view>
 
@@ -14,6 +13,9 @@ void append_holder_field(std::string& out, std::string_view name, const HolderVi
                          OperationName asked);
 
 // {"count":2,"nodes":["a","b"]}
-void append_nodes_field(std::string& out, std::string_view name, std::span<const std::string_view> nodes);
+void append_nodes_field(std::string& out, std::string_view name, const NodesView& nodes);
+
+// ,"waiters":["a","b"] and, if there are more than are named, ,"waiters_count":5000
+void append_waiters_field(std::string& out, const NodesView& waiters);
 
 }  // namespace turnstile

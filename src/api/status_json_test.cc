@@ -36,8 +36,9 @@ TEST(StatusJson, AHeldLaneTellsHolderAndQueue) {
   answer.queue = {{{NodeId("w1"), RequestId("q")}, 1, Time(Duration(2)), "info"},
                   {{NodeId("w2"), RequestId()}, 2, Time(Duration(3)), ""}};
   answer.queue_length = 2;
-  answer.references = {"n"};
-  answer.waiters = {"w1", "w2", "w3"};
+  constexpr std::string_view kNodes[] = {"n"}, kWaiters[] = {"w1", "w2", "w3"};
+  answer.references = {1, kNodes};
+  answer.waiters = {3, kWaiters};
   answer.position = 2;
   const Parsed parsed(status_json(answer));
   EXPECT_EQ(parsed.text("/resource_id"), "a\"b");
@@ -59,6 +60,9 @@ TEST(StatusJson, AHeldLaneTellsHolderAndQueue) {
   EXPECT_EQ(parsed.text("/waiters/2"), "w3");
   EXPECT_EQ(parsed.number("/position"), 2u);
   EXPECT_FALSE(parsed.has("/token"));
+  EXPECT_FALSE(parsed.has("/waiters_count"));
+  answer.waiters.count = 6000;
+  EXPECT_EQ(Parsed(status_json(answer)).number("/waiters_count"), 6000u);
   answer.queue_length = 5000;
   EXPECT_EQ(Parsed(status_json(answer)).number("/queue_length"), 5000u);
 }

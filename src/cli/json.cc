@@ -69,7 +69,7 @@ object to_json(const LaneStatus& lane) {
   out["queue_length"] = lane.queue_length;
   if (lane.completion) out["completion"] = completion_json(*lane.completion);
   object references;
-  references["count"] = lane.references.size();
+  references["count"] = lane.reference_count;
   references["nodes"] = to_json(lane.references);
   out["references"] = std::move(references);
   out["waiters"] = to_json(lane.waiters);

@@ -44,7 +44,9 @@ void print_lane(const LaneStatus& lane, WallTime now) {
   }
   if (lane.completion) fmt::print("  completion  {}\n", show_completion(*lane.completion, now));
   if (!lane.references.empty()) {
-    fmt::print("  references  {}: {}\n", lane.references.size(), fmt::join(lane.references, ", "));
+    const bool all = lane.reference_count <= lane.references.size();
+    fmt::print("  references  {}: {}{}\n", lane.reference_count, fmt::join(lane.references, ", "),
+               all ? "" : ", …");
   }
 }
 
@@ -101,7 +103,7 @@ std::vector<std::string> row_of(const LaneStatus& lane, WallTime now) {
           held ? lane.holder->node_id : "-",
           held ? show_age(lane.holder->since, now) : "-",
           fmt::to_string(lane.queue_length),
-          fmt::to_string(lane.references.size()),
+          fmt::to_string(lane.reference_count),
           note};
 }
 

@@ -192,7 +192,10 @@ LaneStatus lane_of(Reader& from) {
                                        .permanent = inner.boolean("permanent"),
                                        .completed_at = inner.text("completed_at")};
   });
-  lane.references = from.nodes_of("references");
+  from.object("references", [&](Reader& inner) {
+    lane.references = inner.texts("nodes");
+    lane.reference_count = inner.small("count");
+  });
   lane.waiters = from.texts("waiters");
   return lane;
 }

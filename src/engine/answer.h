@@ -3,6 +3,7 @@
 #pragma once
 
 #include <optional>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -35,26 +36,38 @@ struct HolderView {
   std::string_view info;
 };
 
+// An answer names at most this many nodes or waiters, and says how many there are: a hundred thousand names
+// would make an answer of megabytes out of a question of a hundred bytes.
+inline constexpr size_t kMostNamed = 100;
+
+// The first of perhaps many nodes.
+struct NodesView {
+  uint32_t count = 0;                       // of all of them
+  std::span<const std::string_view> nodes;  // at most kMostNamed
+
+  bool empty() const { return count == 0; }
+};
+
 enum class LockState : uint8_t { acquired, queued, skipped, refused, failed, cancelled };
 
 struct LockAnswer {
   LockState state = LockState::refused;
-  Refusal refusal = Refusal::none;           // with refused and failed
-  Token token = Token::none;                 // with acquired
-  uint32_t attempt = 0;                      // with acquired, from 1
-  std::string_view previous_error;           // with acquired, attempt > 1
-  uint32_t position = 0;                     // with queued, from 1
-  std::optional<HolderView> holder;          // with queued and busy: who is in the way, if it is a hold
-  std::string_view error;                    // with failed: the kept error
-  std::vector<std::string_view> references;  // with referenced, or a skipped delete: the nodes in the way
+  Refusal refusal = Refusal::none;   // with refused and failed
+  Token token = Token::none;         // with acquired
+  uint32_t attempt = 0;              // with acquired, from 1
+  std::string_view previous_error;   // with acquired, attempt > 1
+  uint32_t position = 0;             // with queued, from 1
+  std::optional<HolderView> holder;  // with queued and busy: who is in the way, if it is a hold
+  std::string_view error;            // with failed: the kept error
+  NodesView references;              // with referenced, or a skipped delete: the nodes in the way
   bool bonded = false;  // the connection is now a bond (S21); the server must tell when it breaks
 };
 
 struct UnlockAnswer {
   Refusal refusal = Refusal::none;
-  bool already = false;                   // S15
-  NodeId next;                            // the node that was granted this lane in the same step
-  std::vector<std::string_view> waiters;  // S16: nodes waiting on the resource just before
+  bool already = false;  // S15
+  NodeId next;           // the node that was granted this lane in the same step
+  NodesView waiters;     // S16: nodes waiting on the resource just before
 };
 
 struct RenewAnswer {
@@ -86,18 +99,15 @@ struct CompletionView {
   Time at;
 };
 
-// Of a long queue only the front is listed; queue_length tells how long it is.
-inline constexpr size_t kMostListed = 1000;
-
 struct StatusAnswer {
   LaneName lane;
   LaneState state = LaneState::idle;
   std::optional<HolderView> holder;
-  std::vector<QueueView> queue;
+  std::vector<QueueView> queue;  // the front of it, at most kMostNamed
   uint32_t queue_length = 0;
   std::optional<CompletionView> completion;
-  std::vector<std::string_view> references;
-  std::vector<std::string_view> waiters;  // nodes waiting anywhere on the resource
+  NodesView references;
+  NodesView waiters;  // nodes waiting anywhere on the resource
 
   // For the asking requester; without one, `completed` speaks of the lane's kept completion.
   bool acquired = false;
@@ -117,8 +127,9 @@ struct ListAnswer {
 struct ReferencesAnswer {
   Refusal refusal = Refusal::none;
   bool changed = false;
-  uint32_t count = 0;  // release_node: how many were released
-  std::vector<std::string_view> nodes;
+  uint32_t count = 0;  // of all; release_node: how many were released
+  std::span<const std::string_view> nodes;
+  bool more = false;  // ask again after the last of them
 };
 
 }  // namespace turnstile

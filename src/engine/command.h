@@ -59,6 +59,13 @@ struct ReferenceCommand {
   NodeId node;
 };
 
+// Which nodes use a resource, in the order of their names, after the cursor.
+struct ReferencesCommand {
+  ResourceId resource;
+  NodeId after;  // empty: from the beginning
+  uint32_t limit = 100;
+};
+
 // A subscription to a lane. With a requester it is a bond of that requester's (S21).
 struct SubscribeCommand {
   LaneName lane;

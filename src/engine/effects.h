@@ -3,7 +3,9 @@
 #pragma once
 
 #include <cstring>
+#include <memory>
 #include <memory_resource>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -123,6 +125,15 @@ class Effects {
     char* copy = static_cast<char*>(arena_.allocate(text.size(), 1));
     std::memcpy(copy, text.data(), text.size());
     return {copy, text.size()};
+  }
+
+  // Room for `count` views, which lives until clear().
+  std::span<std::string_view> keep_views(size_t count) {
+    if (count == 0) return {};
+    auto* views = static_cast<std::string_view*>(
+        arena_.allocate(count * sizeof(std::string_view), alignof(std::string_view)));
+    std::uninitialized_default_construct_n(views, count);
+    return {views, count};
   }
 
  private:

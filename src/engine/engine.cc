@@ -75,8 +75,9 @@ BreakAnswer Engine::break_hold(const BreakCommand& command, Time now, Effects& o
                              [&](Rules& rules) { return rules.break_hold(command); });
 }
 
-ReferencesAnswer Engine::references(ResourceId resource, Effects& out) {
-  return with_known_resource(resource, Time{}, out, [](Rules& rules) { return rules.references(); });
+ReferencesAnswer Engine::references(const ReferencesCommand& command, Effects& out) {
+  return with_known_resource(command.resource, Time{}, out,
+                             [&](Rules& rules) { return rules.references(command); });
 }
 
 ReferencesAnswer Engine::add_reference(const ReferenceCommand& command, Time now, Effects& out) {

@@ -40,7 +40,7 @@ class Engine {
   BreakAnswer break_hold(const BreakCommand& command, Time now, Effects& out);
   ListAnswer list(const ListCommand& command, Time now, Effects& out);
 
-  ReferencesAnswer references(ResourceId resource, Effects& out);
+  ReferencesAnswer references(const ReferencesCommand& command, Effects& out);
   ReferencesAnswer add_reference(const ReferenceCommand& command, Time now, Effects& out);
   ReferencesAnswer release_reference(const ReferenceCommand& command, Time now, Effects& out);
   // All references of a node, a step for each resource. `out` has the sequence of the last of them.

@@ -26,7 +26,7 @@ bool matches(const ListCommand& command, const Lane& lane, std::string_view reso
 constexpr size_t kMostNamesOnAPage = 20'000;
 
 size_t names_in(const StatusAnswer& status) {
-  return status.queue.size() + status.waiters.size() + status.references.size();
+  return status.queue.size() + status.waiters.nodes.size() + status.references.nodes.size();
 }
 
 }  // namespace

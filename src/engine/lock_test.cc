@@ -192,7 +192,7 @@ TEST(Lock, S5_DeleteOfAReferencedResourceIsRefusedNamingTheNodes) {
   const LockAnswer answer = t.lock("delete", "r", "n1");
   EXPECT_EQ(answer.state, LockState::refused);
   EXPECT_EQ(answer.refusal, Refusal::referenced);
-  EXPECT_THAT(answer.references, ElementsAre("n1", "n2"));
+  EXPECT_THAT(answer.references.nodes, ElementsAre("n1", "n2"));
   EXPECT_EQ(t.holder("delete", "r"), "");
 }
 
@@ -208,7 +208,7 @@ TEST(Lock, S5_UpdateIsRefusedByReferencesOnlyWhenItRequiresNone) {
   const LockAnswer answer = strict.lock("update", "r", "n2");
   EXPECT_EQ(answer.state, LockState::refused);
   EXPECT_EQ(answer.refusal, Refusal::referenced);
-  EXPECT_THAT(answer.references, ElementsAre("n1"));
+  EXPECT_THAT(answer.references.nodes, ElementsAre("n1"));
   strict.release_reference("r", "n1");
   EXPECT_EQ(strict.lock("update", "r", "n2").state, LockState::acquired);
 }

@@ -64,7 +64,7 @@ class RandomWork {
         for (const QueueView& waiter : lane.queue) text += " waits " + name_of(waiter.who);
         if (lane.completion)
           text += fmt::format(" done by {} {:?}", lane.completion->node.text, lane.completion->error);
-        for (std::string_view node : lane.references) text.append(" used by ").append(node);
+        for (std::string_view node : lane.references.nodes) text.append(" used by ").append(node);
         for (const char* node : kNodes) {
           const StatusAnswer own = t.status(operation, resource, node);
           text += fmt::format(" {}:{}{}{}{:?}@{}", node, own.acquired, own.completed, own.success, own.error,

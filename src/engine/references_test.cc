@@ -7,6 +7,7 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
+using ::testing::SizeIs;
 
 TEST(References, S17_ANodeIsInTheSetOnceHoweverOftenItPulls) {
   TestEngine t;
@@ -86,7 +87,7 @@ TEST(References, S18_WithReferencesOnTheClientsSideTheServerKeepsNone) {
   t.lock(Ask("pull", "r", "n2").poll(2));
   t.succeed("pull", "r", "n1");
   EXPECT_EQ(t.lock("pull", "r", "n3").state, LockState::skipped) << "by S4 only";
-  EXPECT_THAT(t.status("pull", "r").references, IsEmpty());
+  EXPECT_THAT(t.status("pull", "r").references.nodes, IsEmpty());
   EXPECT_EQ(t.lock("delete", "r", "n4").state, LockState::acquired) << "nothing guards";
   EXPECT_EQ(t.lock(Ask("delete", "r", "n5").dereference()).state, LockState::queued);
 }
@@ -98,7 +99,9 @@ TEST(References, S18_WithReferencesOnTheClientsSideEveryCallSaysSo) {
   EXPECT_EQ(t.add_reference("r", "n1").refusal, Refusal::references_off);
   EXPECT_EQ(t.release_reference("r", "n1").refusal, Refusal::references_off);
   EXPECT_EQ(t.release_node("n1").refusal, Refusal::references_off);
-  EXPECT_EQ(t.call([&](Effects& out) { return t.engine.references(ResourceId("r"), out); }).refusal,
+  EXPECT_EQ(t.call([&](Effects& out) {
+               return t.engine.references({ResourceId("r"), {}}, out);
+             }).refusal,
             Refusal::references_off);
   t.lock("delete", "r", "n2");
   EXPECT_EQ(t.add_reference("r", "n1").refusal, Refusal::references_off) << "not busy";
@@ -116,6 +119,48 @@ TEST(References, S19_ReleaseTakesOneNodeOutAndIsIdempotent) {
   EXPECT_THAT(released.nodes, ElementsAre("n2"));
   EXPECT_FALSE(t.release_reference("r", "n1").changed);
   EXPECT_FALSE(t.release_reference("unknown", "n1").changed);
+}
+
+TEST(References, EveryAnswerNamesTheFirstHundredNodesAndTheCount) {
+  TestEngine t;
+  for (int i = 0; i < 5000; ++i) t.add_reference("r", fmt::format("n{:05}", i));
+  const auto is_cut = [](uint32_t count, std::span<const std::string_view> nodes, uint32_t of = 5000) {
+    return count == of && nodes.size() == kMostNamed && nodes.front() == "n00000" && nodes.back() == "n00099";
+  };
+  const LockAnswer refused = t.lock("delete", "r", "n2");
+  EXPECT_EQ(refused.refusal, Refusal::referenced);
+  EXPECT_TRUE(is_cut(refused.references.count, refused.references.nodes));
+  const LockAnswer dropped = t.lock(Ask("delete", "r", "n00777").dereference());
+  EXPECT_EQ(dropped.state, LockState::skipped);
+  EXPECT_TRUE(is_cut(dropped.references.count, dropped.references.nodes, 4999));
+  const StatusAnswer status = t.status("delete", "r");
+  EXPECT_TRUE(is_cut(status.references.count, status.references.nodes, 4999));
+  const ReferencesAnswer added = t.add_reference("r", "n00777");
+  EXPECT_TRUE(is_cut(added.count, added.nodes));
+  t.lock(Ask("update", "r", "n1").whole_resource());
+  t.lock(Ask("delete", "r", "n2").poll(7));
+  t.succeed("update", "r", "n1");
+  EXPECT_EQ(t.wake(7).references.size(), kMostNamed);
+}
+
+TEST(References, TheSetIsReadPageByPage) {
+  TestEngine t;
+  for (int i = 0; i < 25; ++i) t.add_reference("r", fmt::format("n{:02}", i));
+  ReferencesCommand command{ResourceId("r"), NodeId(), 10};
+  std::vector<std::string> seen;
+  for (bool more = true; more;) {
+    const ReferencesAnswer page = t.call([&](Effects& out) { return t.engine.references(command, out); });
+    EXPECT_EQ(page.count, 25u);
+    EXPECT_EQ(page.nodes.size(), seen.size() < 20 ? 10u : 5u);
+    for (std::string_view node : page.nodes) seen.emplace_back(node);
+    more = page.more;
+    command.after = NodeId(page.nodes.back());
+  }
+  EXPECT_THAT(seen, SizeIs(25));
+  EXPECT_TRUE(std::is_sorted(seen.begin(), seen.end()));
+  command.after = NodeId("n12x");  // a node that is not in the set, or no longer
+  const ReferencesAnswer rest = t.call([&](Effects& out) { return t.engine.references(command, out); });
+  EXPECT_EQ(rest.nodes.front(), "n13");
 }
 
 TEST(References, S19_ReleaseNodeTakesItOutEverywhereAndSaysHowOften) {
@@ -148,7 +193,7 @@ TEST(References, S19_ADereferencingDeleteWithOthersLeftSkipsWithTheirNames) {
   const LockAnswer answer = t.lock(Ask("delete", "r", "n2").dereference());
   EXPECT_EQ(answer.state, LockState::skipped);
   EXPECT_EQ(answer.refusal, Refusal::none);
-  EXPECT_THAT(answer.references, ElementsAre("n1", "n3"));
+  EXPECT_THAT(answer.references.nodes, ElementsAre("n1", "n3"));
   EXPECT_THAT(t.references("r"), ElementsAre("n1", "n3"));
 }
 

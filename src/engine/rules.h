@@ -45,7 +45,7 @@ class Rules {
   std::optional<LockAnswer> end_poll(OperationName operation, const Requester& who, PollId poll);
   void expire();
 
-  ReferencesAnswer references();
+  ReferencesAnswer references(const ReferencesCommand& command);
   ReferencesAnswer add_reference(NodeId node);
   ReferencesAnswer release_reference(NodeId node);
 
@@ -70,7 +70,7 @@ class Rules {
     LockState state = LockState::acquired;
     Refusal refusal = Refusal::none;
     std::string_view error;
-    std::vector<std::string_view> references;
+    NodesView references;
   };
 
   // rules_lock.cc
@@ -117,10 +117,11 @@ class Rules {
   bool insert_reference(NodeId node);
   bool erase_reference(NodeId node);
   void clear_references();
-  std::vector<std::string_view> reference_names();
+  NodesView reference_names();
+  ReferencesAnswer changed_references(bool changed);
 
   // rules_status.cc
-  std::vector<std::string_view> waiting_nodes();
+  NodesView waiting_nodes();
   Event event_of(EventKind kind, const Lane& lane, const Requester& who);
 
   // rules_facts.cc: one record each, if anybody wants them
@@ -160,6 +161,7 @@ class Rules {
   Resource& resource_;
   const Time now_;
   Effects& out_;
+  std::optional<NodesView> named_;  // what reference_names() has said, until the set changes
 };
 
 }  // namespace turnstile

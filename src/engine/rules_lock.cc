@@ -41,7 +41,7 @@ LockAnswer Rules::lock(const LockCommand& command, const Operation& operation) {
     answer.state = admission.state;
     answer.refusal = admission.refusal;
     answer.error = admission.error;
-    answer.references = std::move(admission.references);
+    answer.references = admission.references;
     return answer;
   }
 

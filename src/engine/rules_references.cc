@@ -20,6 +20,7 @@ bool Rules::insert_reference(NodeId node) {
   const auto at = place_of(nodes, node.text);
   if (at != nodes.end() && at->view() == node.text) return false;
   nodes.insert(at, Text(node.text));
+  named_.reset();
   record(reference_record(RecordKind::reference_set, node.text));
   return true;
 }
@@ -31,6 +32,7 @@ bool Rules::erase_reference(NodeId node) {
   if (at == nodes.end() || at->view() != node.text) return false;
   record(reference_record(RecordKind::reference_erased, node.text));
   nodes.erase(at);
+  named_.reset();
   if (nodes.empty()) resource_.references.reset();
   return true;
 }
@@ -39,24 +41,44 @@ void Rules::clear_references() {
   if (!resource_.references) return;
   for (const Text& node : *resource_.references) record(reference_record(RecordKind::reference_erased, node));
   resource_.references.reset();
+  named_.reset();
 }
 
-std::vector<std::string_view> Rules::reference_names() {
-  std::vector<std::string_view> names;
-  if (!resource_.references) return names;
-  names.reserve(resource_.references->size());
-  for (const Text& node : *resource_.references) names.push_back(out_.keep(node));
-  return names;
+// Once for a step, however many waiters it refuses with them.
+NodesView Rules::reference_names() {
+  if (!resource_.references) return {};
+  if (named_) return *named_;
+  ReferencesCommand first;
+  first.limit = kMostNamed;
+  const ReferencesAnswer answer = references(first);
+  named_ = {answer.count, answer.nodes};
+  return *named_;
 }
 
-ReferencesAnswer Rules::references() {
+ReferencesAnswer Rules::references(const ReferencesCommand& command) {
   ReferencesAnswer answer;
   if (!keeps_references()) {
     answer.refusal = Refusal::references_off;
     return answer;
   }
-  answer.nodes = reference_names();
-  answer.count = uint32_t(answer.nodes.size());
+  if (!resource_.references) return answer;
+  std::vector<Text>& nodes = *resource_.references;
+  auto from = place_of(nodes, command.after.text);
+  if (from != nodes.end() && from->view() == command.after.text) ++from;
+  const size_t left = size_t(nodes.end() - from);
+  const auto names = out_.keep_views(std::min<size_t>(left, command.limit));
+  for (std::string_view& name : names) name = out_.keep(*from++);
+  answer.count = uint32_t(nodes.size());
+  answer.nodes = names;
+  answer.more = left > names.size();
+  return answer;
+}
+
+ReferencesAnswer Rules::changed_references(bool changed) {
+  ReferencesCommand first;
+  first.limit = kMostNamed;
+  ReferencesAnswer answer = references(first);
+  answer.changed = changed;
   return answer;
 }
 
@@ -70,17 +92,11 @@ ReferencesAnswer Rules::add_reference(NodeId node) {
     busy.refusal = Refusal::busy;
     return busy;
   }
-  const bool changed = insert_reference(node);
-  ReferencesAnswer answer = references();
-  answer.changed = changed;
-  return answer;
+  return changed_references(insert_reference(node));
 }
 
 ReferencesAnswer Rules::release_reference(NodeId node) {
-  const bool changed = keeps_references() && erase_reference(node);
-  ReferencesAnswer answer = references();
-  answer.changed = changed;
-  return answer;
+  return changed_references(keeps_references() && erase_reference(node));
 }
 
 }  // namespace turnstile

@@ -18,19 +18,20 @@ const Endings::Entry* Rules::ending_of(const Lane& lane, const Requester& who) c
 }
 
 // The nodes waiting anywhere on the resource, oldest first.
-std::vector<std::string_view> Rules::waiting_nodes() {
+NodesView Rules::waiting_nodes() {
+  NodesView answer;
   std::vector<const Waiter*> waiters;
   for_each_lane([&](Lane& lane) {
     if (!lane.queue) return;
-    const size_t listed = std::min(lane.queue->size(), kMostListed);
+    answer.count += uint32_t(lane.queue->size());
+    const size_t listed = std::min(lane.queue->size(), kMostNamed);
     for (size_t i = 0; i < listed; ++i) waiters.push_back(&lane.queue->at(i));
   });
   std::sort(waiters.begin(), waiters.end(), [](auto* a, auto* b) { return a->ticket < b->ticket; });
-  if (waiters.size() > kMostListed) waiters.resize(kMostListed);
-  std::vector<std::string_view> nodes;
-  nodes.reserve(waiters.size());
-  for (const Waiter* waiter : waiters) nodes.push_back(out_.keep(waiter->node));
-  return nodes;
+  const auto names = out_.keep_views(std::min(waiters.size(), kMostNamed));
+  for (size_t i = 0; i < names.size(); ++i) names[i] = out_.keep(waiters[i]->node);
+  answer.nodes = names;
+  return answer;
 }
 
 StatusAnswer Rules::lane_status(const Lane& lane) {
@@ -39,7 +40,7 @@ StatusAnswer Rules::lane_status(const Lane& lane) {
   if (lane.hold.held()) answer.holder = holder_view(lane);
   if (lane.has_waiters()) {
     answer.queue_length = uint32_t(lane.queue->size());
-    const size_t listed = std::min(lane.queue->size(), kMostListed);
+    const size_t listed = std::min(lane.queue->size(), kMostNamed);
     for (size_t i = 0; i < listed; ++i) {
       const Waiter& waiter = lane.queue->at(i);
       answer.queue.push_back({keep(waiter.who()), uint32_t(i + 1), waiter.since, out_.keep(waiter.info)});

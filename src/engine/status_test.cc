@@ -39,7 +39,7 @@ TEST(Status, ShowsHolderQueueAndReferences) {
   EXPECT_EQ(answer.queue[0].since, since + ms(5));
   EXPECT_EQ(answer.queue[0].info, "me too");
   EXPECT_EQ(answer.queue_length, 1u);
-  EXPECT_THAT(answer.references, ElementsAre("n9"));
+  EXPECT_THAT(answer.references.nodes, ElementsAre("n9"));
 }
 
 TEST(Status, IsHeldElseWaitingElseCompletedElseIdle) {
@@ -81,13 +81,17 @@ TEST(Status, WithoutARequesterCompletedSpeaksOfTheLane) {
 TEST(Status, OfALongQueueOnlyTheFrontIsListed) {
   TestEngine t;
   t.lock("pull", "r", "n0");
-  for (size_t i = 1; i <= kMostListed + 5; ++i) t.lock("pull", "r", fmt::format("n{}", i));
-  const StatusAnswer answer = t.status("pull", "r", fmt::format("n{}", kMostListed + 5));
-  EXPECT_THAT(answer.queue, SizeIs(kMostListed));
-  EXPECT_EQ(answer.queue_length, kMostListed + 5);
-  EXPECT_EQ(answer.position, kMostListed + 5);
-  EXPECT_THAT(answer.waiters, SizeIs(kMostListed));
-  EXPECT_EQ(answer.waiters.back(), fmt::format("n{}", kMostListed));
+  for (size_t i = 1; i <= kMostNamed + 5; ++i) t.lock("pull", "r", fmt::format("n{}", i));
+  const StatusAnswer answer = t.status("pull", "r", fmt::format("n{}", kMostNamed + 5));
+  EXPECT_THAT(answer.queue, SizeIs(kMostNamed));
+  EXPECT_EQ(answer.queue_length, kMostNamed + 5);
+  EXPECT_EQ(answer.position, kMostNamed + 5);
+  EXPECT_THAT(answer.waiters.nodes, SizeIs(kMostNamed));
+  EXPECT_EQ(answer.waiters.nodes.back(), fmt::format("n{}", kMostNamed));
+  EXPECT_EQ(answer.waiters.count, kMostNamed + 5);
+  const UnlockAnswer released = t.succeed("pull", "r", "n0");
+  EXPECT_THAT(released.waiters.nodes, SizeIs(kMostNamed));
+  EXPECT_EQ(released.waiters.count, kMostNamed + 5);
 }
 
 std::vector<std::string> names_of(const ListAnswer& list) {

@@ -148,7 +148,9 @@ class TestEngine {
   }
 
   std::vector<std::string> references(std::string_view resource) {
-    const auto answer = call([&](Effects& out) { return engine.references(ResourceId(resource), out); });
+    const auto answer = call([&](Effects& out) {
+      return engine.references({ResourceId(resource), NodeId(), 1000}, out);
+    });
     return {answer.nodes.begin(), answer.nodes.end()};
   }
   ReferencesAnswer add_reference(std::string_view resource, std::string_view node) {
@@ -262,7 +264,7 @@ class TestEngine {
                        answer.attempt,
                        std::string(answer.previous_error),
                        std::string(answer.error),
-                       {answer.references.begin(), answer.references.end()}});
+                       {answer.references.nodes.begin(), answer.references.nodes.end()}});
     }
   }
 

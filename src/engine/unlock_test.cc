@@ -141,12 +141,13 @@ TEST(Unlock, S16_ListsTheNodesWaitingOnTheResourceAsTheyWereJustBefore) {
   t.lock("pull", "r", "n4");
   t.lock("pull", "other", "n8");
   t.lock("pull", "other", "n9");
-  EXPECT_THAT(t.status("delete", "r").waiters, ElementsAre("n2", "n3", "n4")) << "all lanes, oldest first";
-  EXPECT_THAT(t.status("update", "r").waiters, ElementsAre("n2", "n3", "n4"))
+  EXPECT_THAT(t.status("delete", "r").waiters.nodes, ElementsAre("n2", "n3", "n4"))
+      << "all lanes, oldest first";
+  EXPECT_THAT(t.status("update", "r").waiters.nodes, ElementsAre("n2", "n3", "n4"))
       << "even of a lane without state";
   const UnlockAnswer answer = t.succeed("delete", "r", "n1");
-  EXPECT_THAT(answer.waiters, ElementsAre("n2", "n3", "n4"));
-  EXPECT_THAT(t.status("delete", "r").waiters, ElementsAre("n4")) << "one skipped, one was granted";
+  EXPECT_THAT(answer.waiters.nodes, ElementsAre("n2", "n3", "n4"));
+  EXPECT_THAT(t.status("delete", "r").waiters.nodes, ElementsAre("n4")) << "one skipped, one was granted";
 }
 
 TEST(Unlock, S16_SaysWhoIsGrantedTheLaneNext) {

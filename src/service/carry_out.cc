@@ -47,7 +47,7 @@ struct Step {
     return {.status = status};
   }
   CarriedOut operator()(const ReferencesCommand& command) {
-    const ReferencesAnswer answer = engine.references(command.resource, effects);
+    const ReferencesAnswer answer = engine.references(command, effects);
     return {.status = append_references_answer(body, answer, command.resource)};
   }
   CarriedOut operator()(const AddReferenceCommand& command) {

@@ -10,9 +10,10 @@ Who plain(const Requester& who) { return {std::string(who.node.text), std::strin
 Lane plain(const LaneName& lane) {
   return {std::string(lane.operation.text), std::string(lane.resource.text)};
 }
-std::vector<std::string> plain(const std::vector<std::string_view>& texts) {
+std::vector<std::string> plain(std::span<const std::string_view> texts) {
   return {texts.begin(), texts.end()};
 }
+std::vector<std::string> plain(const NodesView& nodes) { return plain(nodes.nodes); }
 
 PlainHolder plain(const HolderView& holder) {
   return {std::string(holder.operation.text),

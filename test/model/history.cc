@@ -293,7 +293,7 @@ class Runner {
     }
     check(invariants_.after(raw));
     compare("references", model_.references(ResourceId(resource)),
-            plain(engine().references(ResourceId(resource), subject_.effects())));
+            plain(engine().references({ResourceId(resource), {}, 100}, subject_.effects())));
   }
 
   void compare_everything() {

@@ -1,0 +1,36 @@
+"""What one request can make the server say, or do for long: answers stay short, however much there is to tell."""
+import harness
+from harness import ServerCase
+
+MANY = 3000
+
+
+class AnswerTest(ServerCase):
+    store = "memory"
+
+    def setUp(self):
+        super().setUp()
+        for i in range(MANY):
+            self.client.post("/refs/add", resource_id=self.resource, node_id=f"node-{i:05}")
+
+    def test_S5_a_refused_delete_names_the_first_100_nodes_and_the_count(self):
+        refused = self.client.post("/lock", type="delete", resource_id=self.resource, node_id="a")
+        self.assertEqual(refused.status, 403)
+        self.assertEqual(refused["references"]["count"], MANY)
+        self.assertEqual(refused["references"]["nodes"], [f"node-{i:05}" for i in range(100)])
+        self.assertEqual(len(self.status(type="delete")["references"]["nodes"]), 100)
+
+    def test_the_nodes_that_use_a_resource_are_read_page_by_page(self):
+        seen, after = [], {}
+        while True:
+            page = self.client.get("/refs", resource_id=self.resource, limit=1000, **after)
+            self.assertEqual(page["count"], MANY)
+            seen += page["nodes"]
+            if "next" not in page.body:
+                break
+            after = {"after": page["next"]}
+        self.assertEqual(seen, [f"node-{i:05}" for i in range(MANY)])
+
+
+if __name__ == "__main__":
+    harness.main()
