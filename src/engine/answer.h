@@ -121,7 +121,8 @@ struct StatusAnswer {
 
 struct ListAnswer {
   std::vector<StatusAnswer> page;
-  bool more = false;  // ask again after the last lane of the page
+  bool more = false;  // ask again after `next`; the page may be short, or empty, and more follow
+  LaneName next;
 };
 
 struct ReferencesAnswer {

@@ -90,25 +90,6 @@ ReferencesAnswer Engine::release_reference(const ReferenceCommand& command, Time
                              [&](Rules& rules) { return rules.release_reference(command.node); });
 }
 
-ReferencesAnswer Engine::release_node(NodeId node, Time now, Effects& out) {
-  ReferencesAnswer all;
-  if (!settings_.server_keeps_references) {
-    all.refusal = Refusal::references_off;
-    return all;
-  }
-  for (const auto& shard : shards_) {
-    for (Resource* resource : shard->pin_all()) {
-      out.clear();
-      const ReferencesAnswer one =
-          run_step(*shard, *resource, now, out, [&](Rules& rules) { return rules.release_reference(node); });
-      all.count += one.changed;
-    }
-  }
-  all.changed = all.count > 0;
-  out.sequence = sink_.latest();
-  return all;
-}
-
 std::vector<Event> Engine::subscribe(const SubscribeCommand& command, Time now, Effects& out,
                                      const std::function<void()>& at_position) {
   const Operation* operation = operations_.find_or_add(command.lane.operation.text);

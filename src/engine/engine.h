@@ -16,6 +16,7 @@
 #include "engine/effects.h"
 #include "engine/operations.h"
 #include "engine/settings.h"
+#include "engine/walk.h"
 
 namespace turnstile {
 
@@ -38,13 +39,16 @@ class Engine {
   CancelAnswer cancel(const CancelCommand& command, Time now, Effects& out);
   StatusAnswer status(const StatusCommand& command, Time now, Effects& out);
   BreakAnswer break_hold(const BreakCommand& command, Time now, Effects& out);
-  ListAnswer list(const ListCommand& command, Time now, Effects& out);
+  // The next `most_resources` of a list's walk; true: it is finished and its answer can be read.
+  bool list_some(ListWalk& walk, size_t most_resources, Time now);
 
   ReferencesAnswer references(const ReferencesCommand& command, Effects& out);
   ReferencesAnswer add_reference(const ReferenceCommand& command, Time now, Effects& out);
   ReferencesAnswer release_reference(const ReferenceCommand& command, Time now, Effects& out);
-  // All references of a node, a step for each resource. `out` has the sequence of the last of them.
-  ReferencesAnswer release_node(NodeId node, Time now, Effects& out);
+  // All references of a node, a step for each resource that it uses; `after_step` is called for each with its
+  // effects, which are then cleared. True: the walk is finished and its answer can be read.
+  bool release_node_some(ReleaseNodeWalk& walk, size_t most_resources, Time now, Effects& out,
+                         const std::function<void(Effects&)>& after_step);
 
   // The current state as events, if it matters to a new subscriber (S27). `at_position` is called while the
   // resource is locked: what the sink has taken by then is in the state, everything later is still to come.
@@ -90,6 +94,12 @@ class Engine {
   auto with_known_resource(ResourceId id, Time now, Effects& out, Step step);
   template <class Step>
   auto run_step(Shard& shard, Resource& resource, Time now, Effects& out, Step step);
+  template <class Visit>
+  bool walk_some(WalkPlace& place, size_t most, std::string_view prefix, Visit visit);
+  template <class Visit>
+  void walk_all(Visit visit);
+  void look(Resource& resource, ListWalk& walk, Time now);
+  void read_page(ListWalk& walk, Time now);
   Shard& shard_of(ResourceId id);
 
   const EngineSettings settings_;

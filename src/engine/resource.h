@@ -156,9 +156,10 @@ struct Lane {
 struct Resource {
   explicit Resource(std::string_view name) : id(name) {}
 
-  SmallMutex mutex;  // guards all but `state` and `place`
+  SmallMutex mutex;  // guards all but `state`, `slot` and `place`
   // How many threads are about to use it, times two, plus one when it is empty: see shard.h.
   std::atomic<uint32_t> state{0};
+  uint32_t slot = 0;             // in the shard's list of all; guarded by its table lock
   HeapPlace place = kNotInHeap;  // guarded by the shard's heap mutex
   const Text id;
   std::unique_ptr<Lane> lanes;

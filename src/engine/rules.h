@@ -46,11 +46,17 @@ class Rules {
   void expire();
 
   ReferencesAnswer references(const ReferencesCommand& command);
+  bool has_reference(NodeId node) const;
   ReferencesAnswer add_reference(NodeId node);
   ReferencesAnswer release_reference(NodeId node);
 
   StatusAnswer status(const StatusCommand& command);
   StatusAnswer lane_status(const Lane& lane);
+  LaneState state_of(const Lane& lane) const;
+  // Whether a list of lanes in this state has it; without one, whether anything is to be told of it.
+  bool is_listed(const Lane& lane, std::optional<LaneState> state) const {
+    return state ? state_of(lane) == *state : state_of(lane) != LaneState::idle;
+  }
   std::vector<Event> subscribe(const SubscribeCommand& command, const Operation& operation);
 
   void load(const Record& record, const Operation* operation);

@@ -13,6 +13,12 @@ auto place_of(std::vector<Text>& nodes, std::string_view node) {
 
 }  // namespace
 
+bool Rules::has_reference(NodeId node) const {
+  if (!resource_.references) return false;
+  const auto at = place_of(*resource_.references, node.text);
+  return at != resource_.references->end() && at->view() == node.text;
+}
+
 bool Rules::insert_reference(NodeId node) {
   if (!keeps_references()) return false;
   if (!resource_.references) resource_.references = std::make_unique<std::vector<Text>>();

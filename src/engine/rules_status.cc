@@ -34,6 +34,12 @@ NodesView Rules::waiting_nodes() {
   return answer;
 }
 
+LaneState Rules::state_of(const Lane& lane) const {
+  if (lane.hold.held()) return LaneState::held;
+  if (lane.has_waiters()) return LaneState::waiting;
+  return kept_completion(&lane) != nullptr ? LaneState::completed : LaneState::idle;
+}
+
 StatusAnswer Rules::lane_status(const Lane& lane) {
   StatusAnswer answer;
   answer.lane = {OperationName(lane.rules().name), ResourceId(out_.keep(resource_.id))};
@@ -53,10 +59,7 @@ StatusAnswer Rules::lane_status(const Lane& lane) {
     answer.success = last->success;
     answer.error = answer.completion->error;
   }
-  answer.state = answer.holder             ? LaneState::held
-                 : answer.queue_length > 0 ? LaneState::waiting
-                 : answer.completion       ? LaneState::completed
-                                           : LaneState::idle;
+  answer.state = state_of(lane);
   answer.references = reference_names();
   answer.waiters = waiting_nodes();
   return answer;

@@ -1,9 +1,11 @@
 #include "engine/shard.h"
 
+#include <algorithm>
+
 namespace turnstile {
 
 Shard::~Shard() {
-  for (Resource* resource : table_) delete resource;
+  for (Resource* resource : all_) delete resource;
 }
 
 Resource* Shard::pin(ResourceId id) {
@@ -20,21 +22,26 @@ Resource& Shard::pin_or_create(ResourceId id) {
   const Locked lock(mutex_);
   const auto found = table_.find(id.text);
   Resource* resource = found != table_.end() ? *found : made.release();
-  if (found == table_.end()) table_.insert(resource);
+  if (found == table_.end()) {
+    table_.insert(resource);
+    resource->slot = uint32_t(all_.size());
+    all_.push_back(resource);
+  }
   resource->state.fetch_add(kPin, std::memory_order_acquire);
   return *resource;
 }
 
-std::vector<Resource*> Shard::pin_all(std::string_view prefix) {
-  std::vector<Resource*> pinned;
+Shard::Some Shard::pin_some(size_t& before, std::span<Resource*> into, std::string_view prefix) {
+  Some some;
   const SharedLocked lock(mutex_);
-  if (prefix.empty()) pinned.reserve(table_.size());
-  for (Resource* resource : table_) {
-    if (!resource->id.view().starts_with(prefix)) continue;
+  before = std::min(before, all_.size());
+  for (; before > 0 && some.looked_at < into.size(); ++some.looked_at) {
+    Resource* resource = all_[--before];
+    if (!prefix.empty() && !resource->id.view().starts_with(prefix)) continue;
     resource->state.fetch_add(kPin, std::memory_order_acquire);
-    pinned.push_back(resource);
+    into[some.pinned++] = resource;
   }
-  return pinned;
+  return some;
 }
 
 void Shard::note(Resource& resource, bool empty, Time deadline) {
@@ -69,6 +76,9 @@ void Shard::erase_if_unused(std::string_view id) {
   heap_.erase(**found);
   erased.reset(*found);
   table_.erase(found);
+  all_.back()->slot = erased->slot;
+  all_[erased->slot] = all_.back();
+  all_.pop_back();
 }
 
 std::vector<Resource*> Shard::pin_due(Time now, size_t limit) {
@@ -90,7 +100,7 @@ Time Shard::next_deadline() const {
 
 size_t Shard::size() const {
   const SharedLocked lock(mutex_);
-  return table_.size();
+  return all_.size();
 }
 
 }  // namespace turnstile

@@ -3,6 +3,7 @@
 
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <memory>
+#include <span>
 #include <string_view>
 #include <vector>
 
@@ -28,8 +29,14 @@ class Shard {
 
   Resource* pin(ResourceId id);
   Resource& pin_or_create(ResourceId id);
-  // Pins all whose id begins with `prefix`.
-  std::vector<Resource*> pin_all(std::string_view prefix = {});
+  // For walks in slices: looks at up to `into.size()` resources before the one at `before`, pins those whose
+  // id begins with `prefix`, and moves `before` down, to 0 when nothing is left. The list has no holes: into
+  // the place of an erased resource comes the last one. Walking downwards, that one has been seen already, or
+  // is still to be seen there: none is missed, some may be seen twice.
+  struct Some {
+    size_t looked_at = 0, pinned = 0;
+  };
+  Some pin_some(size_t& before, std::span<Resource*> into, std::string_view prefix = {});
   void unpin(Resource& resource);
 
   // While the resource's mutex is held: what unpin() is to do, and when expire is to look at it.
@@ -60,6 +67,7 @@ class Shard {
   mutable SharedMutex mutex_;
   // Boost's flat set: 10 bytes an entry where std::unordered_set takes 40.
   boost::unordered_flat_set<Resource*, Hash, Same> table_ TS_GUARDED_BY(mutex_);
+  std::vector<Resource*> all_ TS_GUARDED_BY(mutex_);  // the same ones, each at its `slot`
 
   mutable Mutex heap_mutex_;
   DeadlineHeap<Resource, &Resource::place> heap_ TS_GUARDED_BY(heap_mutex_);

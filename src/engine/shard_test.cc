@@ -61,15 +61,50 @@ TEST(Shard, WhoeverPinsAnEmptyResourceInTimeKeepsItAlive) {
   EXPECT_EQ(shard.size(), 1u);
 }
 
-TEST(Shard, PinsAllThatBeginWithAPrefix) {
+// The ids of the next `most` resources of a walk.
+std::vector<std::string> walk(Shard& shard, size_t& before, size_t most, std::string_view prefix = {}) {
+  std::vector<Resource*> pinned(most);
+  const Shard::Some some = shard.pin_some(before, pinned, prefix);
+  std::vector<std::string> ids;
+  for (size_t i = 0; i < some.pinned; ++i) {
+    ids.emplace_back(pinned[i]->id.view());
+    shard.unpin(*pinned[i]);
+  }
+  return ids;
+}
+
+TEST(Shard, AWalkPinsAllThatBeginWithAPrefix) {
   Shard shard;
   for (const char* id : {"a", "ab", "b"}) finish(shard, shard.pin_or_create(ResourceId(id)), false);
-  std::vector<std::string> ids;
-  for (Resource* resource : shard.pin_all("a")) {
-    ids.emplace_back(resource->id.view());
-    shard.unpin(*resource);
+  size_t before = SIZE_MAX;
+  EXPECT_THAT(walk(shard, before, 10, "a"), ::testing::UnorderedElementsAre("a", "ab"));
+  EXPECT_EQ(before, 0u);
+}
+
+TEST(Shard, AWalkMissesNobodyWhoStaysHoweverManyComeAndGoMeanwhile) {
+  for (unsigned seed = 0; seed < 200; ++seed) {
+    std::mt19937 random{seed};
+    Shard shard;
+    std::vector<std::string> others;
+    for (int i = 0; i < 30; ++i) {
+      finish(shard, shard.pin_or_create(ResourceId(fmt::format("stays{}", i))), false);
+      others.push_back(fmt::format("goes{}", i));
+      finish(shard, shard.pin_or_create(ResourceId(others.back())), false);
+    }
+    std::set<std::string> seen;
+    for (size_t before = SIZE_MAX; before > 0;) {
+      for (std::string& id : walk(shard, before, 1 + random() % 5)) seen.insert(std::move(id));
+      for (int i = 0; i < 4 && !others.empty(); ++i) {
+        std::swap(others[random() % others.size()], others.back());
+        Resource* gone = shard.pin(ResourceId(others.back()));
+        ASSERT_NE(gone, nullptr);
+        finish(shard, *gone, true);
+        others.pop_back();
+      }
+      finish(shard, shard.pin_or_create(ResourceId(fmt::format("comes{}", random()))), false);
+    }
+    for (int i = 0; i < 30; ++i) EXPECT_TRUE(seen.contains(fmt::format("stays{}", i))) << seed;
   }
-  EXPECT_THAT(ids, ::testing::UnorderedElementsAre("a", "ab"));
 }
 
 TEST(Shard, GivesWhatIsDueOnceAndForgetsTheDeadlineOfWhatIsErased) {
@@ -206,8 +241,13 @@ TEST(EngineThreads, X10_EverythingCanBeLookedAtUnderLoad) {
       const StatusAnswer status = engine.status({lane_of("update", "r1"), {}}, now, out);
       EXPECT_EQ(status.holder ? status.holder->info : "info", "info");
       out.clear();
-      for (const StatusAnswer& each : engine.list({}, now, out).page)
-        EXPECT_EQ(each.lane.operation.text, "update");
+      ListWalk list({});
+      while (!engine.list_some(list, 3, now)) {
+      }
+      for (const StatusAnswer& each : list.answer().page) EXPECT_EQ(each.lane.operation.text, "update");
+      ReleaseNodeWalk release(NodeId("n5"));
+      while (!engine.release_node_some(release, 2, now, out, [](Effects&) {})) {
+      }
       engine.dump([](const Record& record) { EXPECT_LE(record.error.size(), 5u); });
       engine.for_each_lane([](std::string_view operation, bool, size_t) { EXPECT_EQ(operation, "update"); });
       out.clear();

@@ -143,8 +143,12 @@ class TestEngine {
     const StatusCommand command{lane_of(operation, resource), requester(node, request)};
     return call([&](Effects& out) { return engine.status(command, now, out); });
   }
-  ListAnswer list(const ListCommand& command) {
-    return call([&](Effects& out) { return engine.list(command, now, out); });
+  // The answer lives as long as the test.
+  const ListAnswer& list(const ListCommand& command, size_t most_resources = 1000) {
+    ListWalk& walk = lists_.emplace_back(command);
+    while (!engine.list_some(walk, most_resources, now)) {
+    }
+    return walk.answer();
   }
 
   std::vector<std::string> references(std::string_view resource) {
@@ -162,7 +166,10 @@ class TestEngine {
     return call([&](Effects& out) { return engine.release_reference(command, now, out); });
   }
   ReferencesAnswer release_node(std::string_view node) {
-    return call([&](Effects& out) { return engine.release_node(NodeId(node), now, out); });
+    ReleaseNodeWalk walk((NodeId(node)));
+    while (!engine.release_node_some(walk, 7, now, effects(), [&](Effects& out) { harvest(out); })) {
+    }
+    return walk.answer();
   }
 
   std::vector<Event> subscribe(std::string_view operation, std::string_view resource,
@@ -269,6 +276,7 @@ class TestEngine {
   }
 
   std::deque<Effects> effects_;
+  std::deque<ListWalk> lists_;
   size_t events_taken_ = 0;
 };
 

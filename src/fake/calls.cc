@@ -157,16 +157,20 @@ Answer MemoryService::batch(Call& call, size_t count) {
 }
 
 Answer MemoryService::list(Call& call, const ListCommand& command) {
-  const ListAnswer answer = engine_.list(command, now(), call.effects);
+  ListWalk walk(command);
+  engine_.list_some(walk, SIZE_MAX, now());
+  const ListAnswer& answer = walk.answer();
   std::optional<LaneName> next;
-  if (answer.more) next = answer.page.back().lane;
-  return {.status = int(append_list_answer(call.out, answer.page, next)), .body = std::move(call.out)};
+  if (answer.more) next = answer.next;
+  const int status = int(append_list_answer(call.out, answer.page, next));
+  return {.status = status, .body = std::move(call.out)};
 }
 
 Answer MemoryService::release_node(Call& call, const ReleaseNodeCommand& command) {
-  const ReferencesAnswer answer = engine_.release_node(command.node, now(), call.effects);
-  return {.status = int(append_release_node_answer(call.out, answer, command.node)),
-          .body = std::move(call.out)};
+  ReleaseNodeWalk walk(command.node);
+  engine_.release_node_some(walk, SIZE_MAX, now(), call.effects, [](Effects&) {});
+  const int status = int(append_release_node_answer(call.out, walk.answer(), command.node));
+  return {.status = status, .body = std::move(call.out)};
 }
 
 }  // namespace turnstile::fake

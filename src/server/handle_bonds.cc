@@ -110,6 +110,7 @@ void LoopHandler::erase_if_plain(http::ConnectionId connection) {
 void LoopHandler::end_life() {
   shut_down(ErrorCode::store_unavailable);
   connections_.clear();
+  walks_.clear();
   service_ = nullptr;
   loop_.drop_gated();  // what waits behind the gate of that life never leaves
 }
@@ -130,6 +131,7 @@ void LoopHandler::shut_down(ErrorCode why) {
     response.body = body;
     response.close = true;
     connections_[id].poll.reset();  // its place in the queue stays: the client asks again elsewhere or later
+    connections_[id].walks = false;
     loop_.answer(http::ConnectionId(id), response);
   }
   for (uint64_t id : streams) loop_.close(http::ConnectionId(id));

@@ -5,6 +5,7 @@
 #pragma once
 
 #include <atomic>
+#include <deque>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -83,9 +84,19 @@ class LoopHandler final : public http::Handler, public LoopPort {
   void close_stream(const StreamState& stream, http::ConnectionId connection);
   void send_comments();
 
-  // handle_walks.cc
+  // handle_walks.cc: a request that is carried out in slices; one of the two it is
+  struct Walk {
+    http::ConnectionId connection{};
+    std::unique_ptr<ListWalk> list;
+    std::unique_ptr<ReleaseNodeWalk> release;
+    std::string node;  // of `release`
+  };
   Outcome list(const ListCommand& command, const Request& request, Responder& responder);
   Outcome release_node(const ReleaseNodeCommand& command, const Request& request, Responder& responder);
+  Outcome begin_walk(Walk walk, const Request& request, Responder& responder);
+  bool go_on(Walk& walk);
+  unsigned write_answer(const Walk& walk);
+  void walk_on();
 
   // handle_info.cc
   Outcome info(Path path, Responder& responder);
@@ -98,6 +109,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
   std::string body_;
   std::vector<http::Receipt> receipts_;  // for the answer in the making
   std::unordered_map<uint64_t, ConnectionState> connections_;
+  std::deque<Walk> walks_;  // the next is at the front
   std::vector<StepId> answered_;
   std::atomic<size_t> streams_{0};
 };

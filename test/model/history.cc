@@ -216,7 +216,12 @@ class Runner {
       return call([&](Step&) { return model_.release_reference(asked); },
                   [&](Effects& out) { return plain(engine().release_reference(asked, now_, out)); });
     call([&](Step&) { return model_.release_node(asked.node); },
-         [&](Effects& out) { return plain(engine().release_node(asked.node, now_, out)); });
+         [&](Effects& out) {
+           ReleaseNodeWalk walk(asked.node);
+           while (!engine().release_node_some(walk, 1, now_, out, [](Effects&) {})) {
+           }
+           return plain(walk.answer());
+         });
   }
 
   void reload(const RandomCommand& command) {
@@ -324,10 +329,12 @@ class Runner {
     std::vector<PlainStatus> all;
     ListCommand asked{.limit = 3};
     for (Lane last;;) {
-      const ListAnswer answer = engine().list(asked, now_, subject_.effects());
-      for (const StatusAnswer& one : answer.page) all.push_back(plain(one));
-      if (!answer.more) break;
-      last = all.back().lane;
+      ListWalk walk(asked);
+      while (!engine().list_some(walk, 1, now_)) {
+      }
+      for (const StatusAnswer& one : walk.answer().page) all.push_back(plain(one));
+      if (!walk.answer().more) break;
+      last = {std::string(walk.answer().next.operation.text), std::string(walk.answer().next.resource.text)};
       asked.after = {OperationName(last.operation), ResourceId(last.resource)};
     }
     std::erase_if(all, [](const PlainStatus& one) { return one.state == LaneState::idle; });
