@@ -32,7 +32,10 @@ enum class RecordKind : uint8_t {
   reference_set = 12,     // resource, node
   reference_erased = 13,  // resource, node
   token_mark = 14,        // number: every token up to this one may have been used
-  event_mark = 16,        // number: the id of the latest event; the journal's own, for the event log (S28)
+  queue_ended = 15,  // lane, number=highest ticket, attempt=Ending, error, until: all waiters up to that ticket
+                     // have ended so, and it is remembered until then (a zero: not at all)
+  outcomes_voided = 16,  // lane: no skip is remembered any more (S13)
+  event_mark = 17,  // number: the id of the latest event; the journal's own, for the event log (S28)
 };
 
 // Bits of Record::flags.
@@ -89,6 +92,7 @@ struct Measure {
   MeasureKind kind{};
   std::string_view operation;
   Duration time{};
+  uint32_t count = 1;
 };
 
 // Filled by one call, read by its caller, cleared for the next. One for each thread, so that its memory is
@@ -108,6 +112,8 @@ class Effects {
   uint64_t sequence = 0;
   // Set by the commit sink: what it wants to hear of when the answer has been written (S30).
   uint64_t step = 0;
+  // Some whose waits have ended are not told yet: Engine::go_on() does, soon.
+  bool unfinished = false;
 
   void clear() {
     records.clear();
@@ -116,6 +122,7 @@ class Effects {
     measures.clear();
     sequence = 0;
     step = 0;
+    unfinished = false;
     arena_.release();
   }
 

@@ -129,6 +129,13 @@ std::optional<LockAnswer> Engine::end_poll(const LaneName& lane, const Requester
                              [&](Rules& rules) { return rules.end_poll(lane.operation, who, poll); });
 }
 
+void Engine::go_on(ResourceId resource, Time now, Effects& out) {
+  with_known_resource(resource, now, out, [](Rules& rules) {
+    rules.go_on();
+    return true;
+  });
+}
+
 size_t Engine::expire(Time now, Effects& out, size_t limit, const std::function<void(Effects&)>& after_step) {
   size_t looked_at = 0;
   for (const auto& shard : shards_) {

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/shared_text.h"
 #include "engine/answer.h"
 #include "engine/command.h"
 #include "engine/commit_sink.h"
@@ -63,6 +64,10 @@ class Engine {
   std::optional<LockAnswer> end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now,
                                      Effects& out);
 
+  // After a step whose effects were `unfinished`: tells the next of those whose waits have ended (S34). Again
+  // while its effects are. If nobody calls it, expire() does the same, a slice each time.
+  void go_on(ResourceId resource, Time now, Effects& out);
+
   // Ends what has run out, for at most `limit` resources; returns how many it looked at. Each resource is a
   // step of its own, and `after_step` is called for each with its effects, which are then cleared.
   size_t expire(Time now, Effects& out, size_t limit, const std::function<void(Effects&)>& after_step);
@@ -106,6 +111,7 @@ class Engine {
   CommitSink& sink_;
   Operations operations_;
   Counters counters_;
+  SharedText last_error_;  // while loading
   std::vector<std::unique_ptr<Shard>> shards_;
 };
 

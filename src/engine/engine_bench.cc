@@ -101,5 +101,42 @@ void hundred_thousand_references(benchmark::State& state) {
 }
 BENCHMARK(hundred_thousand_references)->Unit(benchmark::kMillisecond)->Iterations(1);
 
+// A hundred thousand wait, and the work fails for good with 4 KiB of error. The counter tells the longest step.
+void end_of_a_hundred_thousand(benchmark::State& state) {
+  NoSink sink;
+  const std::string error(4096, 'e');
+  double longest = 0;
+  for (auto _ : state) {
+    state.PauseTiming();
+    auto engine = std::make_unique<Engine>(EngineSettings{}, sink, Token::none);
+    Effects effects;
+    for (int i = 0; i <= 100'000; ++i) {
+      LockCommand lock = lock_of("r", fmt::format("node-{}", i));
+      lock.poll = PollId(i);
+      effects.clear();
+      engine->lock(lock, kNow, effects);
+    }
+    UnlockCommand unlock;
+    unlock.lane = lock_of("r", "").lane;
+    unlock.who.node = NodeId("node-0");
+    unlock.success = false;
+    unlock.error = error;
+    unlock.permanent = true;
+    state.ResumeTiming();
+    for (bool first = true, unfinished = true; unfinished; first = false) {
+      const auto start = std::chrono::steady_clock::now();
+      effects.clear();
+      first ? void(engine->unlock(unlock, kNow, effects)) : engine->go_on(ResourceId("r"), kNow, effects);
+      unfinished = effects.unfinished;
+      longest = std::max(longest, ms_since(start));
+    }
+    state.PauseTiming();
+    engine.reset();
+    state.ResumeTiming();
+  }
+  state.counters["longest_step_ms"] = longest;
+}
+BENCHMARK(end_of_a_hundred_thousand)->Unit(benchmark::kMillisecond)->Iterations(3);
+
 }  // namespace
 }  // namespace turnstile

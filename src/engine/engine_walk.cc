@@ -43,7 +43,7 @@ void Engine::load(const Record& record) {
     Effects none;
     const Locked lock(resource.mutex);
     Rules rules(settings_, counters_, false, resource, Time{}, none);
-    rules.load(record, operation);
+    rules.load(record, operation, last_error_);
   }
   shard.unpin(resource);
 }
@@ -57,6 +57,7 @@ Engine::Loaded Engine::finish_load(Time now, Effects& out, const std::function<v
     });
     after_step(out);
   });
+  last_error_ = SharedText();
   Loaded loaded;
   loaded.resources = resource_count();
   for_each_lane([&](std::string_view, bool held, size_t waiters) {

@@ -22,16 +22,20 @@ const Endings::Entry* Endings::find(const Requester& who) const {
   return found == by_requester_.end() ? nullptr : &found->second;
 }
 
-void Endings::set(const Requester& who, Ending how, std::string_view error, Time until) {
+void Endings::set(const Requester& who, Ending how, SharedText error, Time until) {
   std::string key = to_key(who);
   // A snapshot gives them in the order of requesters; steps give them in the order of time, at the end.
   auto at = order_.end();
   while (at != order_.begin() && std::prev(at)->first > until) --at;
   order_.emplace(at, until, key);
-  by_requester_[std::move(key)] = Entry{how, Text(error), until};
+  by_requester_[std::move(key)] = Entry{how, std::move(error), until};
 }
 
 bool Endings::erase(const Requester& who) { return by_requester_.erase(to_key(who)) > 0; }
+
+bool Endings::erase_skips() {
+  return std::erase_if(by_requester_, [](const auto& each) { return each.second.how == Ending::skipped; }) > 0;
+}
 
 void Endings::drop_until(Time now) {
   while (!order_.empty() && order_.front().first <= now) {
@@ -42,9 +46,11 @@ void Endings::drop_until(Time now) {
   }
 }
 
-bool Bonds::has(const Requester& who, BondId id) const {
+bool Bonds::has(const Requester& who, BondId id, bool subscriptions_only) const {
   const auto [from, to] = by_requester_.equal_range(to_key(who));
-  return std::any_of(from, to, [&](const auto& entry) { return entry.second.id == id; });
+  return std::any_of(from, to, [&](const auto& entry) {
+    return entry.second.id == id && (entry.second.subscription || !subscriptions_only);
+  });
 }
 
 bool Bonds::add(const Requester& who, BondId id, bool subscription) {

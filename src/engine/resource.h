@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "base/deadline_heap.h"
+#include "base/shared_text.h"
 #include "base/sync.h"
 #include "base/text.h"
 #include "engine/operations.h"
@@ -23,7 +24,7 @@ namespace turnstile {
 // What few holds have.
 struct HoldExtras {
   Text info;
-  Text previous_error;
+  SharedText previous_error;
   Progress progress;
   Time progress_at = kNever;  // when it last moved; kNever: none was reported
   Time bond_until = kNever;   // monitored and without a bond: when the grace is over
@@ -55,7 +56,8 @@ struct Hold {
 };
 
 struct Completion {
-  Text node, error;
+  Text node;
+  SharedText error;
   Time at{};
   Time until{};
   bool success = false;
@@ -78,14 +80,15 @@ class Endings {
  public:
   struct Entry {
     Ending how{};
-    Text error;
+    SharedText error;
     Time until{};
   };
 
   bool empty() const { return by_requester_.empty(); }
   const Entry* find(const Requester& who) const;
-  void set(const Requester& who, Ending how, std::string_view error, Time until);
+  void set(const Requester& who, Ending how, SharedText error, Time until);
   bool erase(const Requester& who);
+  bool erase_skips();
   void drop_until(Time now);
   Time next() const { return order_.empty() ? kNever : order_.front().first; }
   // Calls visit(Requester, Entry) for each, in a fixed order.
@@ -105,7 +108,7 @@ class Bonds {
  public:
   bool empty() const { return by_requester_.empty(); }
   bool any(const Requester& who) const { return by_requester_.contains(to_key(who)); }
-  bool has(const Requester& who, BondId id) const;
+  bool has(const Requester& who, BondId id, bool subscriptions_only = false) const;
   // False: it was there already. A subscription lives until it is closed, the connection of a monitor:true
   // request until the hold or wait ends.
   bool add(const Requester& who, BondId id, bool subscription);
@@ -120,15 +123,26 @@ class Bonds {
   std::multimap<std::string, Bond, std::less<>> by_requester_;
 };
 
+// A queue whose waiters have all ended in one step, some of whom have still to be told (rules_ended.cc).
+// Invariant: it is not empty.
+struct EndedQueue {
+  std::unique_ptr<WaitQueue> waiters;
+  Ending how{};
+  SharedText error;
+  Time until{};                      // remembered so long (S2)
+  std::unique_ptr<EndedQueue> next;  // has ended later
+};
+
 // What a lane remembers besides its hold, queue and completion.
 struct LaneMemory {
   Released released;
-  Text last_error;  // of the attempts since the last success
+  SharedText last_error;  // of the attempts since the last success
   std::unique_ptr<Endings> endings;
   std::unique_ptr<Bonds> bonds;
+  std::unique_ptr<EndedQueue> ended;  // the oldest first
 
   bool empty() const {
-    return released.token == Token::none && last_error.empty() && (!endings || endings->empty()) &&
+    return !ended && released.token == Token::none && last_error.empty() && (!endings || endings->empty()) &&
            (!bonds || bonds->empty());
   }
 };

@@ -30,7 +30,8 @@ class Rules {
         wants_records_(wants_records),
         resource_(resource),
         now_(now),
-        out_(out) {}
+        out_(out),
+        to_tell_(settings.most_told) {}
 
   LockAnswer lock(const LockCommand& command, const Operation& operation);
 
@@ -44,6 +45,8 @@ class Rules {
   void break_poll(OperationName operation, const Requester& who, PollId poll);
   std::optional<LockAnswer> end_poll(OperationName operation, const Requester& who, PollId poll);
   void expire();
+  // Tells the next ones whose waits have ended with their queue (S34).
+  void go_on();
 
   ReferencesAnswer references(const ReferencesCommand& command);
   bool has_reference(NodeId node) const;
@@ -59,7 +62,8 @@ class Rules {
   }
   std::vector<Event> subscribe(const SubscribeCommand& command, const Operation& operation);
 
-  void load(const Record& record, const Operation* operation);
+  // `error`: that of the last record that had one, so that equal ones are kept once.
+  void load(const Record& record, const Operation* operation, SharedText& error);
   void finish_load();
   void dump();  // every fact, into the records
 
@@ -75,7 +79,7 @@ class Rules {
   struct Admission {
     LockState state = LockState::acquired;
     Refusal refusal = Refusal::none;
-    std::string_view error;
+    SharedText error;
     NodesView references;
   };
 
@@ -104,6 +108,15 @@ class Rules {
   void advance();
   bool advance_one();
   void grant_waiter(Lane& lane, const Waiter& waiter);
+
+  // rules_ended.cc
+  void end_queue(Lane& lane, Ending how, const SharedText& error);
+  void tell_ended(Lane& lane);
+  void tell_named(Lane& lane, const Requester& who);
+  void tell(Lane& lane, EndedQueue& ended, const Waiter& waiter);
+  bool is_ended(const Lane& lane, const Requester& who) const;
+  void insert_references(const WaitQueue& waiters);
+  Endings& endings_of(Lane& lane);
 
   // rules_alive.cc
   void claim(Lane& lane);
@@ -145,15 +158,24 @@ class Rules {
   void record(const Record& record) {
     if (wants_records_) out_.records.push_back(record);
   }
-  void load_lane(const Record& record, const Operation& operation);
+  void load_lane(const Record& record, const Operation& operation, const SharedText& error);
 
-  void measure(MeasureKind kind, const Lane& lane, Duration time = {}) {
-    out_.measures.push_back({kind, lane.operation->metric_name(), time});
+  void measure(MeasureKind kind, const Lane& lane, Duration time = {}, uint32_t count = 1) {
+    out_.measures.push_back({kind, lane.operation->metric_name(), time, count});
   }
   const Endings::Entry* ending_of(const Lane& lane, const Requester& who) const;
   const Completion* kept_completion(const Lane* lane) const;
   Requester keep(const Requester& who) {
     return {NodeId(out_.keep(who.node.text)), RequestId(out_.keep(who.request.text))};
+  }
+  // Once for all that share it.
+  std::string_view keep(const SharedText& text) {
+    if (text.empty()) return {};
+    if (!kept_.same_as(text)) {
+      kept_ = text;
+      kept_view_ = out_.keep(text);
+    }
+    return kept_view_;
   }
   template <class Visit>
   void for_each_lane(Visit visit) const {
@@ -167,6 +189,9 @@ class Rules {
   Resource& resource_;
   const Time now_;
   Effects& out_;
+  size_t to_tell_;  // how many more of ended queues this step may tell
+  SharedText kept_;
+  std::string_view kept_view_;
   std::optional<NodesView> named_;  // what reference_names() has said, until the set changes
 };
 

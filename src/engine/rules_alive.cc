@@ -77,7 +77,9 @@ bool Rules::has_any_bond(const Lane& lane, const Requester& who) const {
 
 bool Rules::has_bond(OperationName operation, const Requester& who, BondId bond) const {
   const Lane* lane = find_lane(operation);
-  return lane != nullptr && lane->memory && lane->memory->bonds && lane->memory->bonds->has(who, bond);
+  if (lane == nullptr || !lane->memory || !lane->memory->bonds) return false;
+  const bool subscriptions_only = is_ended(*lane, who);  // its connections end with the wait
+  return lane->memory->bonds->has(who, bond, subscriptions_only);
 }
 
 // Stops the grace of whoever has got a bond, or an open long poll, again.
@@ -118,12 +120,14 @@ void Rules::close_bond(OperationName operation, const Requester& who, BondId bon
 
 void Rules::break_poll(OperationName operation, const Requester& who, PollId poll) {
   Lane* lane = find_lane(operation);
+  if (lane != nullptr) tell_named(*lane, who);
   Waiter* waiter = lane != nullptr && lane->has_waiters() ? lane->queue->find(who) : nullptr;
   if (waiter != nullptr && std::erase(waiter->polls, poll) > 0) bond_lost(*lane, who);
 }
 
 std::optional<LockAnswer> Rules::end_poll(OperationName operation, const Requester& who, PollId poll) {
   Lane* lane = find_lane(operation);
+  if (lane != nullptr) tell_named(*lane, who);
   Waiter* waiter = lane != nullptr && lane->has_waiters() ? lane->queue->find(who) : nullptr;
   if (waiter == nullptr || std::erase(waiter->polls, poll) == 0) return std::nullopt;
   // A time-out is no break: it keeps its place although nobody waits for an answer now (S24).
@@ -167,7 +171,10 @@ void Rules::expire() {
     if (!reason.empty()) fail(*lane, EventKind::expired, reason, false);
   }
   advance();
-  for (Lane* lane : lanes) drop_retained(*lane);
+  for (Lane* lane : lanes) {
+    tell_ended(*lane);
+    drop_retained(*lane);
+  }
 }
 
 // S21: whose grace is over has gone, even if nobody has looked since: it must not be granted what it will not
@@ -205,6 +212,7 @@ Time Rules::next_deadline() const {
     if (lane.queue) consider(lane.queue->next_leave());
     if (lane.completion) consider(lane.completion->until);
     if (!lane.memory) return;
+    if (lane.memory->ended) consider(now_);  // the next of them are told as soon as somebody looks
     if (lane.memory->released.token != Token::none) consider(lane.memory->released.until);
     if (lane.memory->endings) consider(lane.memory->endings->next());
   });

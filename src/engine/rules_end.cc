@@ -75,7 +75,7 @@ void Rules::succeed(Lane& lane) {
     lane.failures = 0;
     record_lane(RecordKind::failures_erased, lane);
   }
-  if (lane.memory) lane.memory->last_error = Text();
+  if (lane.memory) lane.memory->last_error = SharedText();
   if (keeps_references()) {
     if (rules.references == OnReferences::add) insert_reference(node);
     if (rules.references == OnReferences::clear) clear_references();
@@ -85,43 +85,36 @@ void Rules::succeed(Lane& lane) {
   const bool kept = rules.on_success == OnSuccess::share && settings_.retain_completed > Duration(0);
   if (kept) {
     lane.completion = std::make_unique<Completion>();
-    *lane.completion = {Text(node.text), Text(), now_, later(now_, settings_.retain_completed), true, false};
+    *lane.completion = {Text(node.text), SharedText(), now_, later(now_, settings_.retain_completed), true, false};
     record(completion_record(lane));
   } else if (lane.completion) {
     lane.completion.reset();
     record_lane(RecordKind::completion_erased, lane);
   }
-  if (rules.on_success == OnSuccess::share) {  // S10: all at once
-    while (lane.has_waiters()) end_wait(lane, lane.queue->front(), Ending::skipped, {});
-  }
+  if (rules.on_success == OnSuccess::share) end_queue(lane, Ending::skipped, {});  // S10: all at once
   advance();
 }
 
 // S12, and the path of every other end that is not a success.
-void Rules::fail(Lane& lane, EventKind kind, std::string_view error, bool permanent) {
-  end_hold(lane, kind, error, permanent);
+void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permanent) {
+  end_hold(lane, kind, text, permanent);
+  const SharedText error(text);
   if (lane.has_waiters() && !permanent) {
     ++lane.failures;
-    lane.remember().last_error = Text(error);
+    lane.remember().last_error = error;
     record(failures_record(lane));
   }
   const bool kept = permanent && settings_.retain_permanent_failure > Duration(0);
   if (kept) {
     lane.completion = std::make_unique<Completion>();
-    *lane.completion = {{}, Text(error), now_, later(now_, settings_.retain_permanent_failure), false, true};
+    *lane.completion = {{}, error, now_, later(now_, settings_.retain_permanent_failure), false, true};
     lane.completion->node = Text(out_.events.back().who.node.text);
     record(completion_record(lane));
   } else if (lane.completion) {
     lane.completion.reset();
     record_lane(RecordKind::completion_erased, lane);
   }
-  if (permanent) {
-    Admission why;
-    why.state = LockState::failed;
-    why.refusal = Refusal::failed;
-    why.error = out_.keep(error);
-    while (lane.has_waiters()) end_wait(lane, lane.queue->front(), Ending::failed, why);
-  }
+  if (permanent) end_queue(lane, Ending::failed, error);
   advance();
 }
 
@@ -148,18 +141,14 @@ void Rules::void_other_lanes(const Lane& lane) {
       other.completion.reset();
       record_lane(RecordKind::completion_erased, other);
     }
-    if (!other.memory || !other.memory->endings) return;
-    Endings& endings = *other.memory->endings;
-    std::vector<Requester> skipped;
-    endings.for_each([&](const Requester& who, const Endings::Entry& entry) {
-      if (entry.how == Ending::skipped) skipped.push_back(keep(who));
-    });
-    for (const Requester& who : skipped) {
-      endings.erase(who);
-      Record gone = fact(RecordKind::outcome_erased, &other);
-      gone.who = who;
-      record(gone);
+    if (!other.memory) return;
+    bool voided = other.memory->endings && other.memory->endings->erase_skips();
+    for (EndedQueue* ended = other.memory->ended.get(); ended != nullptr; ended = ended->next.get()) {
+      if (ended->how != Ending::skipped) continue;
+      ended->until = Time{};
+      voided = true;
     }
+    if (voided) record_lane(RecordKind::outcomes_voided, other);
   });
 }
 
@@ -172,10 +161,9 @@ void Rules::end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admissi
   measure(how == Ending::skipped ? MeasureKind::skipped : MeasureKind::refused, lane);
   drop_connection_bonds(lane, who);
   if (settings_.claim_timeout > Duration(0)) {
-    LaneMemory& memory = lane.remember();
-    if (!memory.endings) memory.endings = std::make_unique<Endings>();
-    memory.endings->set(who, how, why.error, later(now_, settings_.claim_timeout));
-    record(ending_record(lane, who, *memory.endings->find(who)));
+    const Endings::Entry entry{how, why.error, later(now_, settings_.claim_timeout)};
+    endings_of(lane).set(who, how, why.error, entry.until);
+    record(ending_record(lane, who, entry));
   }
   // S17: the reference comes with the answer to somebody who is there.
   if (how == Ending::skipped && !ended->polls.empty() && lane.rules().references == OnReferences::add)
@@ -187,7 +175,7 @@ void Rules::end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admissi
                         : how == Ending::refused ? LockState::refused
                                                  : LockState::failed;
     wake.answer.refusal = how == Ending::skipped ? Refusal::none : why.refusal;
-    wake.answer.error = why.error;
+    wake.answer.error = keep(why.error);
     wake.answer.references = why.references;
     out_.wakes.push_back(std::move(wake));
   }
@@ -247,7 +235,7 @@ bool Rules::advance_one() {
       event.error = "the resource is in use by other nodes";
       out_.events.push_back(event);
       Admission refused = admission;
-      refused.error = event.error;
+      refused.error = SharedText(event.error);
       end_wait(*next, waiter, Ending::refused, refused);
     }
   }

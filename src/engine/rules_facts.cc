@@ -40,7 +40,7 @@ Record Rules::hold_record(const Lane& lane) {
   if (!hold.claimed()) set.flags |= kFlagUnclaimed;
   if (hold.extras) {
     set.text = out_.keep(hold.extras->info);
-    set.error = out_.keep(hold.extras->previous_error);
+    set.error = keep(hold.extras->previous_error);
     if (hold.extras->progress_at != kNever) {
       set.flags |= kFlagProgress;
       set.progress = hold.extras->progress;
@@ -69,7 +69,7 @@ Record Rules::completion_record(const Lane& lane) {
   set.who.node = NodeId(out_.keep(last.node));
   set.since = last.at;
   set.until = last.until;
-  set.error = out_.keep(last.error);
+  set.error = keep(last.error);
   if (last.success) set.flags |= kFlagSuccess;
   if (last.permanent) set.flags |= kFlagPermanent;
   return set;
@@ -87,7 +87,7 @@ Record Rules::released_record(const Lane& lane) {
 Record Rules::failures_record(const Lane& lane) {
   Record set = fact(RecordKind::failures_set, &lane);
   set.attempt = lane.failures;
-  if (lane.memory) set.error = out_.keep(lane.memory->last_error);
+  if (lane.memory) set.error = keep(lane.memory->last_error);
   return set;
 }
 
@@ -95,7 +95,7 @@ Record Rules::ending_record(const Lane& lane, const Requester& who, const Ending
   Record set = fact(RecordKind::outcome_set, &lane);
   set.who = keep(who);
   set.attempt = uint32_t(entry.how);
-  set.error = out_.keep(entry.error);
+  set.error = keep(entry.error);
   set.until = entry.until;
   return set;
 }
@@ -120,22 +120,28 @@ void Rules::dump() {
       lane.memory->endings->for_each(
           [&](const Requester& who, const Endings::Entry& entry) { write(ending_record(lane, who, entry)); });
     }
+    for (const EndedQueue* at = lane.memory->ended.get(); at != nullptr; at = at->next.get()) {
+      const Endings::Entry entry{at->how, at->error, at->until};
+      for (size_t i = 0; at->until != Time{} && i < at->waiters->size(); ++i)
+        write(ending_record(lane, at->waiters->at(i).who(), entry));
+    }
   });
   if (!resource_.references) return;
   for (const Text& node : *resource_.references) write(reference_record(RecordKind::reference_set, node));
 }
 
-void Rules::load(const Record& record, const Operation* operation) {
+void Rules::load(const Record& record, const Operation* operation, SharedText& error) {
+  if (!record.error.empty() && record.error != error.view()) error = SharedText(record.error);
   if (record.kind == RecordKind::reference_set) {
     insert_reference(record.who.node);
   } else if (record.kind == RecordKind::reference_erased) {
     erase_reference(record.who.node);
   } else if (operation != nullptr) {
-    load_lane(record, *operation);
+    load_lane(record, *operation, record.error.empty() ? SharedText() : error);
   }
 }
 
-void Rules::load_lane(const Record& record, const Operation& operation) {
+void Rules::load_lane(const Record& record, const Operation& operation, const SharedText& error) {
   Lane& lane = get_lane(operation);
   const auto has = [&](uint8_t flag) { return (record.flags & flag) != 0; };
   switch (record.kind) {
@@ -154,7 +160,7 @@ void Rules::load_lane(const Record& record, const Operation& operation) {
                       : hold.lease_ms > 0 ? Deadline::lease
                                           : Deadline::max_hold;
       if (!record.text.empty()) hold.extra().info = Text(record.text);
-      if (!record.error.empty()) hold.extra().previous_error = Text(record.error);
+      if (!error.empty()) hold.extra().previous_error = error;
       if (has(kFlagProgress)) {
         hold.extra().progress = record.progress;
         hold.extra().progress_at = Time{};  // finish_load() sets it
@@ -190,15 +196,15 @@ void Rules::load_lane(const Record& record, const Operation& operation) {
       break;
     case RecordKind::failures_set:
       lane.failures = record.attempt;
-      lane.remember().last_error = Text(record.error);
+      lane.remember().last_error = error;
       break;
     case RecordKind::failures_erased:
       lane.failures = 0;
-      if (lane.memory) lane.memory->last_error = Text();
+      if (lane.memory) lane.memory->last_error = SharedText();
       break;
     case RecordKind::completion_set:
       lane.completion = std::make_unique<Completion>();
-      *lane.completion = {Text(record.who.node.text), Text(record.error), record.since, record.until,
+      *lane.completion = {Text(record.who.node.text), error, record.since, record.until,
                           has(kFlagSuccess),          has(kFlagPermanent)};
       break;
     case RecordKind::completion_erased:
@@ -207,12 +213,19 @@ void Rules::load_lane(const Record& record, const Operation& operation) {
     case RecordKind::released_set:
       lane.remember().released = {Token(record.number), Text(record.who.node.text), record.until};
       break;
-    case RecordKind::outcome_set: {
-      LaneMemory& memory = lane.remember();
-      if (!memory.endings) memory.endings = std::make_unique<Endings>();
-      memory.endings->set(record.who, Ending(record.attempt), record.error, record.until);
+    case RecordKind::outcome_set:
+      endings_of(lane).set(record.who, Ending(record.attempt), error, record.until);
       break;
-    }
+    case RecordKind::queue_ended:
+      while (lane.has_waiters() && lane.queue->front().ticket <= record.number) {
+        const std::unique_ptr<Waiter> ended = lane.queue->remove(lane.queue->front());
+        if (record.until != Time{})
+          endings_of(lane).set(ended->who(), Ending(record.attempt), error, record.until);
+      }
+      break;
+    case RecordKind::outcomes_voided:
+      if (lane.memory && lane.memory->endings) lane.memory->endings->erase_skips();
+      break;
     case RecordKind::outcome_erased:
       if (lane.memory && lane.memory->endings) lane.memory->endings->erase(record.who);
       break;

@@ -9,6 +9,7 @@ namespace turnstile {
 LockAnswer Rules::lock(const LockCommand& command, const Operation& operation) {
   Lane* lane = find_lane(command.lane.operation);
   if (lane != nullptr) {
+    tell_named(*lane, command.who);
     if (std::optional<LockAnswer> again = asked_again(*lane, command)) return *std::move(again);  // S2
   }
   const bool dereference = command.dereference && operation.rules.references == OnReferences::clear;
@@ -40,7 +41,7 @@ LockAnswer Rules::lock(const LockCommand& command, const Operation& operation) {
     LockAnswer answer;
     answer.state = admission.state;
     answer.refusal = admission.refusal;
-    answer.error = admission.error;
+    answer.error = keep(admission.error);
     answer.references = admission.references;
     return answer;
   }
@@ -128,6 +129,7 @@ LockAnswer Rules::waits_already(Lane& lane, Waiter& waiter, const LockCommand& c
 }
 
 LockAnswer Rules::enqueue(Lane& lane, const LockCommand& command, Scope scope) {
+  TS_CHECK(!is_ended(lane, command.who), "who asks again has been told how its last wait ended");
   auto entry = std::make_unique<Waiter>();
   entry->node = Text(command.who.node.text);
   entry->request = Text(command.who.request.text);
@@ -163,7 +165,7 @@ Rules::Admission Rules::admit(const Lane* lane, const Operation& operation, Node
     if (last->permanent) {
       admission.state = LockState::failed;
       admission.refusal = Refusal::failed;
-      admission.error = out_.keep(last->error);
+      admission.error = last->error;
       return admission;
     }
   }
@@ -219,7 +221,7 @@ void Rules::grant(Lane& lane, Hold hold, Time waited_since) {
   hold.token = Token(counters_.tokens.fetch_add(1, std::memory_order_relaxed) + 1);
   hold.since = now_;
   hold.attempt = lane.failures + 1;
-  if (lane.failures > 0 && lane.memory) hold.extra().previous_error = Text(lane.memory->last_error.view());
+  if (lane.failures > 0 && lane.memory) hold.extra().previous_error = lane.memory->last_error;
   if (wants_records_ && uint64_t(hold.token) % Counters::kTokenBlock == 1) {
     Record mark;
     mark.kind = RecordKind::token_mark;
@@ -239,7 +241,7 @@ LockAnswer Rules::acquired_answer(const Lane& lane) {
   answer.state = LockState::acquired;
   answer.token = lane.hold.token;
   answer.attempt = lane.hold.attempt;
-  if (lane.hold.extras) answer.previous_error = out_.keep(lane.hold.extras->previous_error);
+  if (lane.hold.extras) answer.previous_error = keep(lane.hold.extras->previous_error);
   return answer;
 }
 

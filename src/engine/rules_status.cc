@@ -54,7 +54,7 @@ StatusAnswer Rules::lane_status(const Lane& lane) {
   }
   if (const Completion* last = kept_completion(&lane)) {
     answer.completion = {NodeId(out_.keep(last->node)), last->success, last->permanent,
-                         out_.keep(last->error), last->at};
+                         keep(last->error), last->at};
     answer.completed = true;
     answer.success = last->success;
     answer.error = answer.completion->error;
@@ -75,6 +75,7 @@ StatusAnswer Rules::status(const StatusCommand& command) {
     return answer;
   }
   const bool somebody = !command.who.node.empty();
+  if (somebody) tell_named(*lane, command.who);
   const bool holds = somebody && lane->hold.held() && lane->hold.who() == command.who;
   if (holds && !lane->hold.claimed()) {  // S14: asking claims
     claim(*lane);
@@ -98,7 +99,7 @@ StatusAnswer Rules::status(const StatusCommand& command) {
   const bool ended = ending != nullptr && !holds && waiter == nullptr;
   answer.completed = ended;
   answer.success = ended && ending->how == Ending::skipped;
-  answer.error = ended ? out_.keep(ending->error) : std::string_view();
+  answer.error = ended ? keep(ending->error) : std::string_view();
   return answer;
 }
 
@@ -117,12 +118,13 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
   std::vector<Event> first;
   Lane* lane = find_lane(command.lane.operation);
   if (lane != nullptr) {
+    if (!command.who.node.empty()) tell_named(*lane, command.who);
     const Endings::Entry* ending = command.who.node.empty() ? nullptr : ending_of(*lane, command.who);
     if (const Completion* last = kept_completion(lane)) {
       Event event = event_of(last->success ? EventKind::completed : EventKind::failed, *lane,
                              {NodeId(last->node), RequestId()});
       event.at = last->at;
-      event.error = out_.keep(last->error);
+      event.error = keep(last->error);
       event.permanent = last->permanent;
       first.push_back(event);
     } else if (ending != nullptr && !(lane->hold.held() && lane->hold.who() == command.who)) {
@@ -130,7 +132,7 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
                              : ending->how == Ending::refused ? EventKind::refused
                                                               : EventKind::failed;
       Event event = event_of(kind, *lane, command.who);
-      event.error = out_.keep(ending->error);
+      event.error = keep(ending->error);
       event.permanent = ending->how == Ending::failed;
       first.push_back(event);
     }
@@ -153,14 +155,16 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
 }
 
 void Rules::finish() {
+  out_.unfinished = false;
   for (std::unique_ptr<Lane>* at = &resource_.lanes; *at;) {
     Lane& lane = **at;
     if (lane.queue && lane.queue->empty()) lane.queue.reset();
     if (!lane.hold.held() && !lane.queue && lane.failures > 0) {  // S12: the lane has emptied
       lane.failures = 0;
-      if (lane.memory) lane.memory->last_error = Text();
+      if (lane.memory) lane.memory->last_error = SharedText();
       record_lane(RecordKind::failures_erased, lane);
     }
+    if (lane.memory && lane.memory->ended) out_.unfinished = true;
     if (lane.memory && lane.memory->empty()) lane.memory.reset();
     if (lane.empty())
       *at = std::move(lane.next);
@@ -178,6 +182,8 @@ void Rules::check_invariants() const {
   });
   TS_CHECK(excluding == 0 || held == 1, "at most one holder per conflict");
   for_each_lane([&](Lane& lane) {
+    TS_CHECK(!lane.memory || !lane.memory->ended || !lane.memory->ended->waiters->empty(),
+             "an ended queue is forgotten when all have been told");
     if (!lane.has_waiters() || held > 0) return;
     const Waiter& front = lane.queue->front();
     TS_CHECK(waiter_in_the_way(&lane, front.scope, front.ticket),

@@ -44,6 +44,7 @@ struct EngineSettings {
   Duration max_hold = std::chrono::hours(1);                     // S23; 0 = for ever
   Duration stall_timeout = Duration(0);                          // S22; 0 = off
   uint32_t max_queue = 100'000;                                  // waiters a lane
+  uint32_t most_told = 500;  // waiters of an ended queue that are told in one step (S34)
   uint32_t shards = 32;
   std::vector<OperationRules> operations = default_operations(false);
 };

@@ -9,6 +9,7 @@
 
 #include "base/time.h"
 #include "engine/effects.h"
+#include "journal/record_codec.h"
 
 namespace turnstile {
 
@@ -63,6 +64,7 @@ class FrameBuilder {
 
  private:
   std::string bytes_;
+  WrittenError last_error_;
   uint32_t records_ = 0;
 };
 

@@ -51,10 +51,11 @@ const std::string kDigest = "sha256:0123456789abcdef0123456789abcdef0123456789ab
 
 void encode(benchmark::State& state) {
   std::string buffer;
+  WrittenError last;
   const Record record = hold(kDigest, 123'456);
   for (auto _ : state) {
     if (buffer.size() > 1 << 20) buffer.clear();
-    append_record(buffer, record);
+    append_record(buffer, record, last);
     benchmark::DoNotOptimize(buffer.data());
   }
 }
@@ -62,11 +63,12 @@ BENCHMARK(encode);
 
 void decode(benchmark::State& state) {
   std::string buffer;
-  append_record(buffer, hold(kDigest, 123'456));
+  WrittenError last;
+  append_record(buffer, hold(kDigest, 123'456), last);
   Record record;
   for (auto _ : state) {
-    std::string_view bytes = buffer;
-    benchmark::DoNotOptimize(take_record(bytes, record));
+    std::string_view bytes = buffer, last_error;
+    benchmark::DoNotOptimize(take_record(bytes, record, last_error));
   }
 }
 BENCHMARK(decode);

@@ -72,9 +72,9 @@ std::optional<std::string> fault_in_file_header(std::string_view bytes, FileKind
   from.take_fixed(checksum);
   if (magic != kFileMagic) return "this is not a journal file of Turnstile, or its header is damaged";
   if (checksum != xxh3_64(bytes.substr(0, kChecksumAt))) return "the checksum of the file's header is wrong";
-  if (version != kFormatVersion)
-    return fmt::format("it has format version {}, this program knows {}: use the program that wrote it",
-                       version, kFormatVersion);
+  if (version < kOldestVersion || version > kFormatVersion)
+    return fmt::format("it has format version {}, this program knows {} to {}: use the program that wrote it",
+                       version, kOldestVersion, kFormatVersion);
   if (stored_kind != uint32_t(kind) || first != first_batch)
     return fmt::format("its header says that it is {}: it has been renamed",
                        file_name(FileKind(stored_kind), first));

@@ -12,7 +12,9 @@ namespace turnstile {
 enum class FileKind : uint32_t { log = 1, snapshot = 2 };
 
 inline constexpr size_t kFileHeaderBytes = 32;
-inline constexpr uint32_t kFormatVersion = 1;
+// What is written. Version 1, without repeated errors, ended queues and voided outcomes, is still read.
+inline constexpr uint32_t kFormatVersion = 2;
+inline constexpr uint32_t kOldestVersion = 1;
 inline constexpr const char* kLockName = "LOCK";
 
 // log-00000000000000000001, snapshot-00000000000000000001: by name, files sort in the order of their batches.

@@ -20,7 +20,8 @@ enum Field : uint16_t {
   kProgress = 1 << 10,
   kText = 1 << 11,
   kError = 1 << 12,
-  kAllFields = (1 << 13) - 1,
+  kSameError = 1 << 13,  // no bytes: the error of the last record that has one
+  kAllFields = (1 << 14) - 1,
 };
 
 constexpr uint8_t kLastKind = uint8_t(RecordKind::event_mark);
@@ -52,8 +53,7 @@ size_t most_bytes(const Record& r) {
          r.who.node.text.size() + r.who.request.text.size() + r.text.size() + r.error.size();
 }
 
-char* put_record(char* to, const Record& r) {
-  const uint16_t fields = fields_of(r);
+char* put_record(char* to, const Record& r, uint16_t fields) {
   *to++ = char(r.kind);
   to = wire::put_fixed(to, fields);
   if (fields & kFlags) *to++ = char(r.flags);
@@ -95,14 +95,18 @@ bool take_lease(wire::Reader& from, Duration& lease) {
 
 }  // namespace
 
-void append_record(std::string& out, const Record& record) {
+void append_record(std::string& out, const Record& record, WrittenError& last) {
   const size_t before = out.size();
+  uint16_t fields = fields_of(record);
+  const bool same = (fields & kError) && std::string_view(out).substr(last.at, last.size) == record.error;
+  if (same) fields ^= kError | kSameError;
   out.resize_and_overwrite(before + most_bytes(record), [&](char* bytes, size_t) {
-    return size_t(put_record(bytes + before, record) - bytes);
+    return size_t(put_record(bytes + before, record, fields) - bytes);
   });
+  if (fields & kError) last = {out.size() - record.error.size(), record.error.size()};  // the last field
 }
 
-bool take_record(std::string_view& bytes, Record& r) {
+bool take_record(std::string_view& bytes, Record& r, std::string_view& last_error) {
   wire::Reader from(bytes);
   uint8_t kind;
   uint16_t fields;
@@ -124,6 +128,11 @@ bool take_record(std::string_view& bytes, Record& r) {
     return false;
   if ((fields & kText) && !from.take_string(r.text)) return false;
   if ((fields & kError) && !from.take_string(r.error)) return false;
+  if (fields & kSameError) {
+    if ((fields & kError) || last_error.empty()) return false;
+    r.error = last_error;
+  }
+  if (!r.error.empty()) last_error = r.error;
   bytes = from.rest();
   return true;
 }

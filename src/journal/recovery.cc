@@ -226,10 +226,10 @@ Result<void> Recovery::make_durable(File& file, uint64_t last_frame_at) {
 }
 
 Result<void> Recovery::load_frame(const Frame& frame, const std::string& path) {
-  std::string_view bytes = frame.payload;
+  std::string_view bytes = frame.payload, last_error;
   Record record;
   for (uint32_t i = 0; i < frame.header.records; ++i) {
-    if (!take_record(bytes, record))
+    if (!take_record(bytes, record, last_error))
       return refuse(path, frame.offset + kFrameHeaderBytes + (frame.payload.size() - bytes.size()),
                     "this is not a record that the program knows, although the checksum is right",
                     "Use the version of the program that wrote it");

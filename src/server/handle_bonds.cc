@@ -24,18 +24,20 @@ void LoopHandler::answer_poll(const PollAnswer& answer) {
       erase_if_plain(connection);
     }
   }
-  const http::Receipt receipt{connection, 0, answer.granted_at};
+  const http::Receipt receipt{connection, kPollReceipt, answer.granted_at};
   http::Response response;
   response.status = answer.status;
   response.body = answer.body;
   response.gate = answer.sequence;
-  if (granted) response.receipts = {&receipt, 1};
-  loop_.answer(connection, response);
+  response.receipts = {&receipt, 1};
+  if (!loop_.answer(connection, response)) resolve_poll(receipt);
   app_.metrics().count_request(answer.status);
 }
 
-// The answer that told of a grant has been written, or its connection has gone.
-void LoopHandler::resolve_grant(const http::Receipt& receipt) {
+// The answer of a poll has been written, or its connection has gone.
+void LoopHandler::resolve_poll(const http::Receipt& receipt) {
+  service_->answered_poll();
+  if (receipt.time == Time{}) return;  // not a grant
   app_.metrics().observe_handover(std::chrono::duration<double>(service_->now() - receipt.time).count());
   const auto found = connections_.find(uint64_t(receipt.connection));
   if (found == connections_.end() || found->second.granted == Token::none) return;
@@ -50,7 +52,7 @@ void LoopHandler::on_timer(http::ConnectionId connection) {
   const Errand& poll = *found->second.poll;
   const std::optional<LockAnswer> answer = service_->engine().end_poll(
       poll.lane(), poll.who(), PollId(uint64_t(connection)), service_->now(), fresh());
-  if (!answer) return;  // its wake is under way
+  if (!answer) return settle_without_answer();  // its wake is under way, perhaps in these effects
   PollAnswer queued;
   queued.poll = PollId(uint64_t(connection));
   queued.status = append_lock_answer(queued.body, *answer, poll.lane());

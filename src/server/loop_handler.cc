@@ -177,8 +177,10 @@ void LoopHandler::on_written(std::span<const http::Receipt> receipts) {
   if (service_ == nullptr) return;
   answered_.clear();
   for (const http::Receipt& receipt : receipts) {
-    if (receipt.number != 0) answered_.push_back(StepId(receipt.number));
-    if (receipt.time != Time{}) resolve_grant(receipt);
+    if (receipt.number == kPollReceipt)
+      resolve_poll(receipt);
+    else
+      answered_.push_back(StepId(receipt.number));
   }
   service_->gate().answered(answered_);
 }

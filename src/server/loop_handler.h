@@ -73,7 +73,8 @@ class LoopHandler final : public http::Handler, public LoopPort {
   void note_bond(http::ConnectionId connection, const LaneName& lane, const Requester& who);
   void forget_bond(http::ConnectionId connection, const LaneName& lane, const Requester& who);
   void erase_if_plain(http::ConnectionId connection);
-  void resolve_grant(const http::Receipt& receipt);
+  void resolve_poll(const http::Receipt& receipt);
+  static constexpr uint64_t kPollReceipt = UINT64_MAX;  // all others are steps
 
   // handle_streams.cc
   Outcome subscribe(SubscribeCommand command, const Request& request, Responder& responder);

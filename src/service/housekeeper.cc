@@ -1,8 +1,8 @@
 #include "service/housekeeper.h"
 
 #include <chrono>
-#include <condition_variable>
 #include <mutex>
+#include <utility>
 
 #include "service/service.h"
 
@@ -12,14 +12,13 @@ namespace {
 constexpr std::chrono::milliseconds kExpireEvery{20};
 constexpr std::chrono::milliseconds kTickEvery{250};
 constexpr std::chrono::seconds kSnapshotCheckEvery{1};
+constexpr std::chrono::milliseconds kCrowdLeavesAfter{1};
 
-// False: it is time to end.
-bool wait(const std::stop_token& stop, std::chrono::milliseconds time) {
+void sleep(const std::stop_token& stop, std::chrono::milliseconds time) {
   std::mutex mutex;
   std::condition_variable_any never;
   std::unique_lock lock(mutex);
   never.wait_for(lock, stop, time, [] { return false; });
-  return !stop.stop_requested();
 }
 
 }  // namespace
@@ -29,11 +28,31 @@ Housekeeper::Housekeeper(Service& service)
       expirer_([this](const std::stop_token& stop) { expire(stop); }),
       snapshooter_([this](const std::stop_token& stop) { take_snapshots(stop); }) {}
 
+void Housekeeper::hurry() {
+  {
+    const Locked lock(mutex_);
+    if (std::exchange(hurry_, true)) return;
+  }
+  changed_.notify_all();
+}
+
+void Housekeeper::wait(const std::stop_token& stop, std::chrono::milliseconds time) {
+  const std::stop_callback wake(stop, [this] { hurry(); });
+  const Locked lock(mutex_);
+  const auto until = std::chrono::steady_clock::now() + time;
+  while (!hurry_ && changed_.wait_until(mutex_, until) == std::cv_status::no_timeout) {
+  }
+  hurry_ = false;
+}
+
 void Housekeeper::expire(const std::stop_token& stop) {
   Effects effects;
   Time next_tick{};
-  while (wait(stop, kExpireEvery)) {
+  while (!stop.stop_requested()) {
+    wait(stop, kExpireEvery);
     while (!stop.stop_requested() && service_.expire_some(effects)) {
+      // Answers that are made faster than they are written would only pile up.
+      while (service_.is_crowded() && !stop.stop_requested()) sleep(stop, kCrowdLeavesAfter);
     }
     if (service_.now() < next_tick) continue;
     service_.tick();
@@ -42,7 +61,10 @@ void Housekeeper::expire(const std::stop_token& stop) {
 }
 
 void Housekeeper::take_snapshots(const std::stop_token& stop) {
-  while (wait(stop, kSnapshotCheckEvery)) service_.take_snapshot(stop);
+  while (!stop.stop_requested()) {
+    sleep(stop, kSnapshotCheckEvery);
+    if (!stop.stop_requested()) service_.take_snapshot(stop);
+  }
 }
 
 }  // namespace turnstile

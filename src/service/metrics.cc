@@ -78,13 +78,13 @@ void Metrics::observe(std::span<const Measure> measures) {
         operation.waiters->Increment();
         break;
       case MeasureKind::left_queue:
-        operation.waiters->Decrement();
+        operation.waiters->Decrement(double(measure.count));
         break;
       case MeasureKind::skipped:
-        operation.skips->Increment();
+        operation.skips->Increment(double(measure.count));
         break;
       case MeasureKind::refused:
-        operation.refusals->Increment();
+        operation.refusals->Increment(double(measure.count));
         break;
     }
   }

@@ -113,6 +113,8 @@ void Service::detach() {
 
 void Service::distribute(Effects& effects, LoopPort* from) {
   metrics_.observe(effects.measures);
+  if (effects.unfinished && housekeeper_) housekeeper_->hurry();
+  under_way_.fetch_add(int64_t(effects.wakes.size()), std::memory_order_relaxed);
   for (const Wake& wake : effects.wakes) {
     PollAnswer answer;
     answer.poll = wake.poll;
@@ -135,11 +137,13 @@ void Service::deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, 
 }
 
 bool Service::expire_some(Effects& effects) {
-  const size_t looked_at = engine_->expire(now(), effects, kMostExpired, [this](Effects& step) {
+  bool unfinished = false;  // somebody's end has still to be told to others (S34)
+  const size_t looked_at = engine_->expire(now(), effects, kMostExpired, [&](Effects& step) {
+    unfinished = unfinished || step.unfinished;
     gate_->unanswered(step);  // there is no answer that its events could overtake
     distribute(step, nullptr);
   });
-  return looked_at == kMostExpired;
+  return looked_at == kMostExpired || unfinished;
 }
 
 void Service::tick() {

@@ -4,6 +4,7 @@
 // listeners and connections live longer: they are behind LoopPorts.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <stop_token>
@@ -59,7 +60,12 @@ class Service {
   // to the metrics. `from`: the loop that runs this, whose own polls need no letter box; nullptr: another
   // thread.
   void distribute(Effects& effects, LoopPort* from);
-  // Ends what has run out, as far as one turn should. True: there may be more.
+  // One of those answers is with the kernel, or will never be.
+  void answered_poll() { under_way_.fetch_sub(1, std::memory_order_relaxed); }
+  // So many of them are under way that no more should be made just now.
+  bool is_crowded() const { return under_way_.load(std::memory_order_relaxed) > kMostUnderWay; }
+  // Ends what has run out and tells those whose waits have ended, as far as one turn should. True: there may be
+  // more.
   bool expire_some(Effects& effects);
   // Lets loops look after what they send by themselves.
   void tick();
@@ -67,6 +73,8 @@ class Service {
   void take_snapshot(const std::stop_token& stop);
 
  private:
+  static constexpr int64_t kMostUnderWay = 2000;
+
   Service(const EngineSettings& settings, std::unique_ptr<Journal> journal, unsigned loops, Metrics& metrics);
   Result<void> load(const OnFailed& on_failed);
   void make_events(uint64_t first_id, uint64_t last_of_earlier_life);
@@ -81,6 +89,7 @@ class Service {
   std::unique_ptr<EventLog> event_log_;
   std::unique_ptr<Router> router_;
   std::unique_ptr<Housekeeper> housekeeper_;
+  std::atomic<int64_t> under_way_{0};  // answers of long polls, from the step to the kernel
   Loaded loaded_;
 };
 

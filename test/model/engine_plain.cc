@@ -125,9 +125,10 @@ Effects& Subject::effects() {
 
 Step Subject::take_step() {
   for (const Measure& measure : effects_.measures) {
-    gauges_.held += measure.kind == MeasureKind::granted ? 1 : measure.kind == MeasureKind::ended ? -1 : 0;
-    gauges_.waiting += measure.kind == MeasureKind::queued       ? 1
-                       : measure.kind == MeasureKind::left_queue ? -1
+    const auto count = int64_t(measure.count);
+    gauges_.held += measure.kind == MeasureKind::granted ? count : measure.kind == MeasureKind::ended ? -count : 0;
+    gauges_.waiting += measure.kind == MeasureKind::queued       ? count
+                       : measure.kind == MeasureKind::left_queue ? -count
                                                                  : 0;
   }
   return plain(effects_);

@@ -23,7 +23,14 @@ class Invariants {
   // Who asked with which scope; it counts if it is new.
   void asked(const Lane& lane, const Who& who, Scope scope, uint64_t poll, const PlainLock& answer);
   void poll_gone(uint64_t poll) { polls_.erase(poll); }
-  void polls_gone() { polls_.clear(); }
+  // The engine owes this poll its wake (S34).
+  void owe(uint64_t poll) {
+    if (polls_.erase(poll) > 0) owed_.insert(poll);
+  }
+  void polls_gone() {
+    polls_.clear();
+    owed_.clear();
+  }
 
   std::string step(const Step& step);
   // After the step: the status of every lane of one resource.
@@ -56,6 +63,7 @@ class Invariants {
   std::map<Lane, Scope> new_scope_;  // of a request that may be granted in the step that is about to be told
   std::map<Lane, uint64_t> granted_ticket_;  // the latest waiter granted since the last after()
   std::map<uint64_t, Poll> polls_;
+  std::set<uint64_t> owed_;
   uint64_t last_token_;
   uint64_t last_ticket_ = 0;
 };

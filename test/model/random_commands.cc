@@ -39,6 +39,7 @@ EngineSettings make_settings(Random& random) {
   settings.stall_timeout = some_ms(random, {0, 0, 6, 30});
   settings.max_queue = random.chance(15) ? 2 : 100;
   settings.shards = 1 + random.below(3);
+  settings.most_told = 1 + random.below(3);
   settings.operations = default_operations(random.chance(40));
   if (random.chance(40)) settings.operations.push_back(custom_rules(random));
   return settings;
@@ -193,6 +194,7 @@ RandomHistory make_history(uint64_t seed, size_t length) {
     history.commands.push_back(make_command(random, index, history.commands, operations, resources));
   if (random.chance(10))
     for (RandomCommand& command : history.commands) command.expire_first = random.chance(40);
+  history.told_late = random.chance(50);
   // Now and then so that the history passes the end of a block of tokens.
   if (random.chance(20)) history.first_token = (uint64_t(1) << 16) - random.below(5);
   return history;

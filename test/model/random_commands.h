@@ -83,6 +83,7 @@ struct RandomHistory {
   uint64_t seed = 0;
   EngineSettings settings;
   uint64_t first_token = 0;  // the server's tokens begin above it
+  bool told_late = false;    // S34: who ended with a queue is told when time passes, else after each command
   std::vector<RandomCommand> commands;
 };
 
