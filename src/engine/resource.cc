@@ -22,13 +22,14 @@ const Endings::Entry* Endings::find(const Requester& who) const {
   return found == by_requester_.end() ? nullptr : &found->second;
 }
 
-void Endings::set(const Requester& who, Ending how, SharedText error, Time until) {
+void Endings::set(const Requester& who, Entry entry) {
+  const Time until = entry.until;
   std::string key = to_key(who);
   // A snapshot gives them in the order of requesters; steps give them in the order of time, at the end.
   auto at = order_.end();
   while (at != order_.begin() && std::prev(at)->first > until) --at;
   order_.emplace(at, until, key);
-  by_requester_[std::move(key)] = Entry{how, std::move(error), until};
+  by_requester_[std::move(key)] = std::move(entry);
 }
 
 bool Endings::erase(const Requester& who) { return by_requester_.erase(to_key(who)) > 0; }

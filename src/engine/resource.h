@@ -55,6 +55,12 @@ struct Hold {
   }
 };
 
+// Which hold has ended a wait or a lane's work, as far as it is known (S27).
+struct EndedHold {
+  Token token = Token::none;
+  uint32_t attempt = 0;
+};
+
 struct Completion {
   Text node;
   SharedText error;
@@ -62,6 +68,7 @@ struct Completion {
   Time until{};
   bool success = false;
   bool permanent = false;
+  EndedHold hold{};
 };
 
 // The token of the last unlocked hold, so that a repeated unlock is recognized (S15).
@@ -82,11 +89,12 @@ class Endings {
     Ending how{};
     SharedText error;
     Time until{};
+    EndedHold hold{};
   };
 
   bool empty() const { return by_requester_.empty(); }
   const Entry* find(const Requester& who) const;
-  void set(const Requester& who, Ending how, SharedText error, Time until);
+  void set(const Requester& who, Entry entry);
   bool erase(const Requester& who);
   bool erase_skips();
   void drop_until(Time now);
@@ -127,9 +135,7 @@ class Bonds {
 // Invariant: it is not empty.
 struct EndedQueue {
   std::unique_ptr<WaitQueue> waiters;
-  Ending how{};
-  SharedText error;
-  Time until{};                      // remembered so long (S2)
+  Endings::Entry ending;             // of each of them
   std::unique_ptr<EndedQueue> next;  // has ended later
 };
 

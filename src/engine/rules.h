@@ -81,6 +81,7 @@ class Rules {
     Refusal refusal = Refusal::none;
     SharedText error;
     NodesView references;
+    EndedHold hold;  // whose completion it is
   };
 
   // rules_lock.cc
@@ -101,7 +102,7 @@ class Rules {
   Refusal check_holder(const Lane* lane, const Requester& who, Token token) const;
   void succeed(Lane& lane);
   void fail(Lane& lane, EventKind kind, std::string_view error, bool permanent);
-  void end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent);
+  EndedHold end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent);
   void void_other_lanes(const Lane& lane);
   void end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admission& why);
   void leave_queue(Lane& lane, const Waiter& waiter, std::string_view reason);
@@ -110,7 +111,7 @@ class Rules {
   void grant_waiter(Lane& lane, const Waiter& waiter);
 
   // rules_ended.cc
-  void end_queue(Lane& lane, Ending how, const SharedText& error);
+  void end_queue(Lane& lane, Ending how, const SharedText& error, const EndedHold& hold);
   void tell_ended(Lane& lane);
   void tell_named(Lane& lane, const Requester& who);
   void tell(Lane& lane, EndedQueue& ended, const Waiter& waiter);
@@ -153,7 +154,7 @@ class Rules {
   Record completion_record(const Lane& lane);
   Record released_record(const Lane& lane);
   Record failures_record(const Lane& lane);
-  Record ending_record(const Lane& lane, const Requester& who, const Endings::Entry& entry);
+  Record ending_record(RecordKind kind, const Lane& lane, const Requester& who, const Endings::Entry& entry);
   Record reference_record(RecordKind kind, std::string_view node);
   void record(const Record& record) {
     if (wants_records_) out_.records.push_back(record);

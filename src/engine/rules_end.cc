@@ -70,7 +70,7 @@ CancelAnswer Rules::cancel(const CancelCommand& command) {  // S25
 void Rules::succeed(Lane& lane) {
   const OperationRules& rules = lane.rules();
   const NodeId node(out_.keep(lane.hold.node));
-  end_hold(lane, EventKind::completed, {}, false);
+  const EndedHold hold = end_hold(lane, EventKind::completed, {}, false);
   if (lane.failures > 0) {
     lane.failures = 0;
     record_lane(RecordKind::failures_erased, lane);
@@ -85,19 +85,20 @@ void Rules::succeed(Lane& lane) {
   const bool kept = rules.on_success == OnSuccess::share && settings_.retain_completed > Duration(0);
   if (kept) {
     lane.completion = std::make_unique<Completion>();
-    *lane.completion = {Text(node.text), SharedText(), now_, later(now_, settings_.retain_completed), true, false};
+    *lane.completion = {Text(node.text), SharedText(), now_, later(now_, settings_.retain_completed), true, false,
+                        hold};
     record(completion_record(lane));
   } else if (lane.completion) {
     lane.completion.reset();
     record_lane(RecordKind::completion_erased, lane);
   }
-  if (rules.on_success == OnSuccess::share) end_queue(lane, Ending::skipped, {});  // S10: all at once
+  if (rules.on_success == OnSuccess::share) end_queue(lane, Ending::skipped, {}, hold);  // S10: all at once
   advance();
 }
 
 // S12, and the path of every other end that is not a success.
 void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permanent) {
-  end_hold(lane, kind, text, permanent);
+  const EndedHold hold = end_hold(lane, kind, text, permanent);
   const SharedText error(text);
   if (lane.has_waiters() && !permanent) {
     ++lane.failures;
@@ -107,18 +108,19 @@ void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permane
   const bool kept = permanent && settings_.retain_permanent_failure > Duration(0);
   if (kept) {
     lane.completion = std::make_unique<Completion>();
-    *lane.completion = {{}, error, now_, later(now_, settings_.retain_permanent_failure), false, true};
+    *lane.completion = {{}, error, now_, later(now_, settings_.retain_permanent_failure), false, true,
+                        hold};
     lane.completion->node = Text(out_.events.back().who.node.text);
     record(completion_record(lane));
   } else if (lane.completion) {
     lane.completion.reset();
     record_lane(RecordKind::completion_erased, lane);
   }
-  if (permanent) end_queue(lane, Ending::failed, error);
+  if (permanent) end_queue(lane, Ending::failed, error, hold);
   advance();
 }
 
-void Rules::end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent) {
+EndedHold Rules::end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent) {
   TS_CHECK(lane.hold.held(), "only a hold can end");
   Event event = event_of(kind, lane, lane.hold.who());
   event.token = lane.hold.token;
@@ -131,6 +133,7 @@ void Rules::end_hold(Lane& lane, EventKind kind, std::string_view error, bool pe
   record_lane(RecordKind::hold_erased, lane);
   drop_connection_bonds(lane, event.who);
   lane.hold = Hold();
+  return {event.token, event.attempt};
 }
 
 // S13: after a delete, a pull really pulls.
@@ -144,8 +147,8 @@ void Rules::void_other_lanes(const Lane& lane) {
     if (!other.memory) return;
     bool voided = other.memory->endings && other.memory->endings->erase_skips();
     for (EndedQueue* ended = other.memory->ended.get(); ended != nullptr; ended = ended->next.get()) {
-      if (ended->how != Ending::skipped) continue;
-      ended->until = Time{};
+      if (ended->ending.how != Ending::skipped) continue;
+      ended->ending.until = Time{};
       voided = true;
     }
     if (voided) record_lane(RecordKind::outcomes_voided, other);
@@ -161,9 +164,9 @@ void Rules::end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admissi
   measure(how == Ending::skipped ? MeasureKind::skipped : MeasureKind::refused, lane);
   drop_connection_bonds(lane, who);
   if (settings_.claim_timeout > Duration(0)) {
-    const Endings::Entry entry{how, why.error, later(now_, settings_.claim_timeout)};
-    endings_of(lane).set(who, how, why.error, entry.until);
-    record(ending_record(lane, who, entry));
+    const Endings::Entry entry{how, why.error, later(now_, settings_.claim_timeout), why.hold};
+    endings_of(lane).set(who, entry);
+    record(ending_record(RecordKind::outcome_set, lane, who, entry));
   }
   // S17: the reference comes with the answer to somebody who is there.
   if (how == Ending::skipped && !ended->polls.empty() && lane.rules().references == OnReferences::add)

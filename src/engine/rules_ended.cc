@@ -15,24 +15,20 @@ Endings& Rules::endings_of(Lane& lane) {
   return *memory.endings;
 }
 
-void Rules::end_queue(Lane& lane, Ending how, const SharedText& error) {
+void Rules::end_queue(Lane& lane, Ending how, const SharedText& error, const EndedHold& hold) {
   if (!lane.has_waiters()) return;
   auto ended = std::make_unique<EndedQueue>();
   ended->waiters = std::move(lane.queue);
-  ended->how = how;
-  ended->error = error;
-  if (settings_.claim_timeout > Duration(0)) ended->until = later(now_, settings_.claim_timeout);
+  ended->ending = {how, error, Time{}, hold};
+  if (settings_.claim_timeout > Duration(0)) ended->ending.until = later(now_, settings_.claim_timeout);
 
   const WaitQueue& waiters = *ended->waiters;
   const auto count = uint32_t(waiters.size());
   measure(MeasureKind::left_queue, lane, {}, count);
   measure(how == Ending::skipped ? MeasureKind::skipped : MeasureKind::refused, lane, {}, count);
   if (wants_records_) {
-    Record gone = fact(RecordKind::queue_ended, &lane);
+    Record gone = ending_record(RecordKind::queue_ended, lane, {}, ended->ending);
     gone.number = waiters.at(waiters.size() - 1).ticket;
-    gone.attempt = uint32_t(how);
-    gone.error = keep(error);
-    gone.until = ended->until;
     record(gone);
   }
   // S17: the reference comes with the answer to somebody who is there. Not when it is told: references can be
@@ -71,13 +67,13 @@ void Rules::tell_named(Lane& lane, const Requester& who) {
 void Rules::tell(Lane& lane, EndedQueue& ended, const Waiter& waiter) {
   const std::unique_ptr<Waiter> told = ended.waiters->remove(waiter);
   drop_connection_bonds(lane, told->who());
-  if (ended.until > now_) endings_of(lane).set(told->who(), ended.how, ended.error, ended.until);
+  if (ended.ending.until > now_) endings_of(lane).set(told->who(), ended.ending);
   if (told->polls.empty()) return;
-  const bool skipped = ended.how == Ending::skipped;
+  const bool skipped = ended.ending.how == Ending::skipped;
   Wake wake;
   wake.answer.state = skipped ? LockState::skipped : LockState::failed;
   wake.answer.refusal = skipped ? Refusal::none : Refusal::failed;
-  wake.answer.error = keep(ended.error);
+  wake.answer.error = keep(ended.ending.error);
   for (PollId poll : told->polls) {
     wake.poll = poll;
     out_.wakes.push_back(wake);

@@ -2,6 +2,17 @@
 #include "engine/rules.h"
 
 namespace turnstile {
+namespace {
+
+// Of an outcome_set or queue_ended.
+Endings::Entry ending_of(const Record& record, const SharedText& error) {
+  return {Ending(record.attempt),
+          error,
+          record.until,
+          {Token(record.progress.done), uint32_t(record.progress.total)}};
+}
+
+}  // namespace
 
 Record Rules::fact(RecordKind kind, const Lane* lane) {
   Record record;
@@ -72,6 +83,8 @@ Record Rules::completion_record(const Lane& lane) {
   set.error = keep(last.error);
   if (last.success) set.flags |= kFlagSuccess;
   if (last.permanent) set.flags |= kFlagPermanent;
+  set.number = uint64_t(last.hold.token);
+  set.attempt = last.hold.attempt;
   return set;
 }
 
@@ -91,12 +104,14 @@ Record Rules::failures_record(const Lane& lane) {
   return set;
 }
 
-Record Rules::ending_record(const Lane& lane, const Requester& who, const Endings::Entry& entry) {
-  Record set = fact(RecordKind::outcome_set, &lane);
+Record Rules::ending_record(RecordKind kind, const Lane& lane, const Requester& who,
+                            const Endings::Entry& entry) {
+  Record set = fact(kind, &lane);
   set.who = keep(who);
   set.attempt = uint32_t(entry.how);
   set.error = keep(entry.error);
   set.until = entry.until;
+  set.progress = {uint64_t(entry.hold.token), entry.hold.attempt};
   return set;
 }
 
@@ -117,13 +132,13 @@ void Rules::dump() {
     if (!lane.memory) return;
     if (lane.memory->released.token != Token::none) write(released_record(lane));
     if (lane.memory->endings) {
-      lane.memory->endings->for_each(
-          [&](const Requester& who, const Endings::Entry& entry) { write(ending_record(lane, who, entry)); });
+      lane.memory->endings->for_each([&](const Requester& who, const Endings::Entry& entry) {
+        write(ending_record(RecordKind::outcome_set, lane, who, entry));
+      });
     }
     for (const EndedQueue* at = lane.memory->ended.get(); at != nullptr; at = at->next.get()) {
-      const Endings::Entry entry{at->how, at->error, at->until};
-      for (size_t i = 0; at->until != Time{} && i < at->waiters->size(); ++i)
-        write(ending_record(lane, at->waiters->at(i).who(), entry));
+      for (size_t i = 0; at->ending.until != Time{} && i < at->waiters->size(); ++i)
+        write(ending_record(RecordKind::outcome_set, lane, at->waiters->at(i).who(), at->ending));
     }
   });
   if (!resource_.references) return;
@@ -205,7 +220,7 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
     case RecordKind::completion_set:
       lane.completion = std::make_unique<Completion>();
       *lane.completion = {Text(record.who.node.text), error, record.since, record.until,
-                          has(kFlagSuccess),          has(kFlagPermanent)};
+                          has(kFlagSuccess), has(kFlagPermanent), {Token(record.number), record.attempt}};
       break;
     case RecordKind::completion_erased:
       lane.completion.reset();
@@ -214,13 +229,12 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
       lane.remember().released = {Token(record.number), Text(record.who.node.text), record.until};
       break;
     case RecordKind::outcome_set:
-      endings_of(lane).set(record.who, Ending(record.attempt), error, record.until);
+      endings_of(lane).set(record.who, turnstile::ending_of(record, error));
       break;
     case RecordKind::queue_ended:
       while (lane.has_waiters() && lane.queue->front().ticket <= record.number) {
         const std::unique_ptr<Waiter> ended = lane.queue->remove(lane.queue->front());
-        if (record.until != Time{})
-          endings_of(lane).set(ended->who(), Ending(record.attempt), error, record.until);
+        if (record.until != Time{}) endings_of(lane).set(ended->who(), turnstile::ending_of(record, error));
       }
       break;
     case RecordKind::outcomes_voided:

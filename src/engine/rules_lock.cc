@@ -158,6 +158,7 @@ LockAnswer Rules::enqueue(Lane& lane, const LockCommand& command, Scope scope) {
 Rules::Admission Rules::admit(const Lane* lane, const Operation& operation, NodeId node, bool dereference) {
   Admission admission;
   if (const Completion* last = kept_completion(lane)) {
+    admission.hold = last->hold;
     if (last->success && operation.rules.on_success == OnSuccess::share) {
       admission.state = LockState::skipped;
       return admission;

@@ -126,6 +126,8 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
       event.at = last->at;
       event.error = keep(last->error);
       event.permanent = last->permanent;
+      event.token = last->hold.token;
+      event.attempt = last->hold.attempt;
       first.push_back(event);
     } else if (ending != nullptr && !(lane->hold.held() && lane->hold.who() == command.who)) {
       const EventKind kind = ending->how == Ending::skipped   ? EventKind::completed
@@ -134,6 +136,8 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
       Event event = event_of(kind, *lane, command.who);
       event.error = keep(ending->error);
       event.permanent = ending->how == Ending::failed;
+      event.token = ending->hold.token;
+      event.attempt = ending->hold.attempt;
       first.push_back(event);
     }
     if (lane->hold.held() && !lane->hold.claimed()) {

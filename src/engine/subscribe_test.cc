@@ -13,6 +13,39 @@ std::vector<std::string> texts_of(const std::vector<Event>& events) {
   return texts;
 }
 
+TEST(Subscribe, S27_ACompletionThatIsToldAgainHasTheTokenAndAttemptOfItsHold) {
+  TestEngine t;
+  t.lock("pull", "r", "n1");
+  t.lock("pull", "r", "n2");
+  t.lock("pull", "r", "n3");
+  t.fail("pull", "r", "n1", "no");
+  const Token token = t.status("pull", "r", "n2").token;
+  t.succeed("pull", "r", "n2");
+  const auto again = TestEngine::load(t.sink.log.records, t.now);
+  for (TestEngine* each : {&t, again.get()}) {
+    const auto events = each->subscribe("pull", "r");
+    ASSERT_EQ(events.size(), 1u);
+    EXPECT_EQ(events[0].token, token);
+    EXPECT_EQ(events[0].attempt, 2u);
+  }
+}
+
+TEST(Subscribe, S27_AnEndingThatIsToldAgainHasThemToo) {
+  EngineSettings settings;
+  settings.retain_permanent_failure = Duration(0);
+  TestEngine t(settings);
+  const Token token = t.lock("pull", "r", "n1").token;
+  t.lock("pull", "r", "n2");
+  t.fail_permanently("pull", "r", "n1", "404");
+  const auto again = TestEngine::load(t.sink.log.records, t.now, settings);
+  for (TestEngine* each : {&t, again.get()}) {
+    const auto events = each->subscribe("pull", "r", "n2", 2);
+    ASSERT_EQ(events.size(), 1u);
+    EXPECT_EQ(events[0].token, token);
+    EXPECT_EQ(events[0].attempt, 1u);
+  }
+}
+
 TEST(Subscribe, S27_NothingIsToldWhereNothingMatters) {
   TestEngine t;
   EXPECT_THAT(t.subscribe("pull", "r"), IsEmpty());

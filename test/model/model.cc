@@ -64,18 +64,21 @@ PlainUnlock Model::unlock(const UnlockCommand& command, Time now, Step& out) {
         }
     if (at.rules.on_success == OnSuccess::share) {
       if (settings_.retain_completed > Duration(0))
-        at.lane.completion = {how, now + settings_.retain_completed};
+        at.lane.completion = {how, now + settings_.retain_completed, hold.token, hold.attempt};
       while (!at.lane.waiters.empty())
-        end_wait(at, Who(at.lane.waiters.front().who), {.ending = Ending::skipped}, now, out);
+        end_wait(at, Who(at.lane.waiters.front().who),
+                 {.ending = Ending::skipped, .token = hold.token, .attempt = hold.attempt}, now, out);
     }
   } else {
     ++at.lane.failures;
     at.lane.last_error = error;
     if (permanent) {
       if (settings_.retain_permanent_failure > Duration(0))
-        at.lane.completion = {how, now + settings_.retain_permanent_failure};
+        at.lane.completion = {how, now + settings_.retain_permanent_failure, hold.token, hold.attempt};
       while (!at.lane.waiters.empty())
-        end_wait(at, Who(at.lane.waiters.front().who), {.ending = Ending::failed, .error = error}, now, out);
+        end_wait(at, Who(at.lane.waiters.front().who),
+                 {.ending = Ending::failed, .error = error, .token = hold.token, .attempt = hold.attempt}, now,
+                 out);
     }
   }
   advance(at.name.resource, now, out);
@@ -233,7 +236,8 @@ void Model::end_by_failure(Place& at, EventKind kind, const std::string& reason,
 void Model::end_wait(Place& at, const Who& who, const Verdict& verdict, Time now, Step& out) {
   const Waiter waiter = *find_waiter(at.lane, who);
   std::erase_if(at.lane.waiters, [&](const Waiter& other) { return other.who == who; });
-  at.lane.ended[who] = {*verdict.ending, verdict.error, now + settings_.claim_timeout};
+  at.lane.ended[who] = {*verdict.ending, verdict.error, now + settings_.claim_timeout, verdict.token,
+                        verdict.attempt};
   PlainLock answer{.references = verdict.references};
   switch (*verdict.ending) {
     case Ending::skipped:

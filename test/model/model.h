@@ -51,6 +51,8 @@ struct Waiter {
 struct Completion {
   PlainCompletion what;
   Time until{};
+  uint64_t token = 0;  // of the hold that ended so
+  uint32_t attempt = 0;
 };
 
 struct Released {
@@ -63,6 +65,8 @@ struct Ended {
   Ending how{};
   std::string error;
   Time until{};
+  uint64_t token = 0;  // of the hold that ended it, where one did
+  uint32_t attempt = 0;
 };
 
 struct Bond {
@@ -144,6 +148,8 @@ class Model {
     std::optional<Ending> ending;
     std::string error;
     std::vector<std::string> references;
+    uint64_t token = 0;  // of the hold that it follows from
+    uint32_t attempt = 0;
   };
 
   Place place(const LaneName& lane) {

@@ -134,8 +134,13 @@ void Model::use(Place& at, const std::string& node) {
 // S4, S19, S5.
 Model::Verdict Model::judge(Place& at, const std::string& node, bool dereference, Time now, bool drop) {
   if (const auto& kept = at.lane.completion; kept && kept->until > now) {
-    if (kept->what.success && at.rules.on_success == OnSuccess::share) return {.ending = Ending::skipped};
-    if (kept->what.permanent) return {.ending = Ending::failed, .error = kept->what.error};
+    if (kept->what.success && at.rules.on_success == OnSuccess::share)
+      return {.ending = Ending::skipped, .token = kept->token, .attempt = kept->attempt};
+    if (kept->what.permanent)
+      return {.ending = Ending::failed,
+              .error = kept->what.error,
+              .token = kept->token,
+              .attempt = kept->attempt};
   }
   if (drop) drop_reference(at, node, dereference);
   if (at.resource.references.empty() || at.rules.guard == Guard::none) return {};

@@ -18,15 +18,15 @@ std::vector<PlainEvent> Model::subscribe(const SubscribeCommand& command, Time n
                     at.name,
                     {node, ""},
                     when,
-                    0,
-                    0,
+                    kept->token,
+                    kept->attempt,
                     permanent,
                     error,
                     ""});
   } else if (ended != at.lane.ended.end() && ended->second.until > now) {
-    const auto& [how, error, until] = ended->second;
+    const auto& [how, error, until, token, attempt] = ended->second;
     const EventKind kinds[] = {EventKind::completed, EventKind::refused, EventKind::failed};
-    told.push_back({kinds[size_t(how)], at.name, who, now, 0, 0, how == Ending::failed,
+    told.push_back({kinds[size_t(how)], at.name, who, now, token, attempt, how == Ending::failed,
                     how == Ending::refused ? kAnySentence : error, ""});
   }
   if (const auto& hold = at.lane.hold; hold && hold->unclaimed)

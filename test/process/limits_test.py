@@ -32,5 +32,18 @@ class AnswerTest(ServerCase):
         self.assertEqual(seen, [f"node-{i:05}" for i in range(MANY)])
 
 
+class TokenTest(ServerCase):
+    def test_S27_a_completion_that_is_told_again_has_its_token_and_attempt_also_after_a_restart(self):
+        server = self.own_server()
+        client = server.client()
+        token = self.hold("a", client=client)
+        self.unlock("a", client=client)
+        for _ in range(2):
+            told = server.stream(type="pull", resource_id=self.resource).next()["data"]
+            self.assertEqual((told["event"], told["token"], told["attempt"]), ("completed", token, 1))
+            server.kill()
+            server.start()
+
+
 if __name__ == "__main__":
     harness.main()
