@@ -40,14 +40,14 @@ auto Engine::with_known_resource(ResourceId id, Time now, Effects& out, Step ste
 }
 
 LockAnswer Engine::lock(const LockCommand& command, Time now, Effects& out) {
-  const Operation* operation = operations_.find_or_add(command.lane.operation.text);
-  if (operation == nullptr) {
+  const OperationUse operation = operations_.use(command.lane.operation.text);
+  if (operation.get() == nullptr) {
     LockAnswer full;
     full.refusal = Refusal::too_many_operations;
     return full;
   }
   return with_resource(command.lane.resource, now, out,
-                       [&](Rules& rules) { return rules.lock(command, *operation); });
+                       [&](Rules& rules) { return rules.lock(command, *operation.get()); });
 }
 
 UnlockAnswer Engine::unlock(const UnlockCommand& command, Time now, Effects& out) {
@@ -92,14 +92,13 @@ ReferencesAnswer Engine::release_reference(const ReferenceCommand& command, Time
 
 std::vector<Event> Engine::subscribe(const SubscribeCommand& command, Time now, Effects& out,
                                      const std::function<void()>& at_position) {
-  const Operation* operation = operations_.find_or_add(command.lane.operation.text);
-  if (operation == nullptr) {  // nothing can be held there
-    at_position();
-    return {};
-  }
+  // Who only looks adds no name.
+  const bool bonds = !command.who.node.empty() && command.bond != BondId::none;
+  const OperationUse operation =
+      bonds ? operations_.use(command.lane.operation.text) : OperationUse();  // empty: nothing can be held there
   return with_resource(command.lane.resource, now, out, [&](Rules& rules) {
     at_position();
-    return rules.subscribe(command, *operation);
+    return rules.subscribe(command, operation.get());
   });
 }
 

@@ -9,6 +9,7 @@
 #include <memory>
 #include <vector>
 
+#include "base/error.h"
 #include "base/shared_text.h"
 #include "engine/answer.h"
 #include "engine/command.h"
@@ -75,13 +76,13 @@ class Engine {
 
   // Recovery: facts in the order of the journal, then once finish_load(), which gives leases and bonds their
   // full time again (S31) and checks the invariants. Returns how many lanes are held and how many requesters
-  // wait.
+  // wait, or that there are more names of operations than a server can have.
   void load(const Record& record);
   void raise_tokens(Token used) { counters_.raise_tokens(uint64_t(used)); }
   struct Loaded {
     size_t resources = 0, holds = 0, waiters = 0;
   };
-  Loaded finish_load(Time now, Effects& out, const std::function<void(Effects&)>& after_step);
+  Result<Loaded> finish_load(Time now, Effects& out, const std::function<void(Effects&)>& after_step);
   // Every fact that is held now, resource by resource, while others go on working.
   void dump(const std::function<void(const Record&)>& write);
 

@@ -1,5 +1,7 @@
 // The engine's walks over all resources: recovery, snapshots, releasing a node. Each looks at one resource at
 // a time, so that everybody else goes on meanwhile. Listing is in list_walk.cc.
+#include <string>
+
 #include "engine/engine_step.h"
 
 namespace turnstile {
@@ -36,19 +38,21 @@ void Engine::load(const Record& record) {
     counters_.raise_tokens(record.number);
   if (record.kind == RecordKind::waiter_set) counters_.raise_tickets(record.number);
   const bool has_lane = !record.lane.operation.empty();
-  const Operation* operation = has_lane ? operations_.find_or_add(record.lane.operation.text) : nullptr;
+  const OperationUse operation =
+      has_lane ? operations_.use_while_loading(record.lane.operation.text) : OperationUse();
   Shard& shard = shard_of(record.lane.resource);
   Resource& resource = shard.pin_or_create(record.lane.resource);
   {
     Effects none;
     const Locked lock(resource.mutex);
     Rules rules(settings_, counters_, false, resource, Time{}, none);
-    rules.load(record, operation, last_error_);
+    rules.load(record, operation.get(), last_error_);
   }
   shard.unpin(resource);
 }
 
-Engine::Loaded Engine::finish_load(Time now, Effects& out, const std::function<void(Effects&)>& after_step) {
+Result<Engine::Loaded> Engine::finish_load(Time now, Effects& out,
+                                           const std::function<void(Effects&)>& after_step) {
   walk_all([&](Shard& shard, Resource& resource) {
     out.clear();
     run_step(shard, resource, now, out, [](Rules& rules) {
@@ -58,6 +62,11 @@ Engine::Loaded Engine::finish_load(Time now, Effects& out, const std::function<v
     after_step(out);
   });
   last_error_ = SharedText();
+  operations_.forget_unused();
+  if (operations_.size() > Operations::kMostNames)
+    return fail("the store holds locks of " + std::to_string(operations_.size()) +
+                " operations, and a server can have " + std::to_string(Operations::kMostNames) +
+                ": start it with the settings and the version that wrote it, and let some of them end");
   Loaded loaded;
   loaded.resources = resource_count();
   for_each_lane([&](std::string_view, bool held, size_t waiters) {

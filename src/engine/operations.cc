@@ -1,31 +1,64 @@
 #include "engine/operations.h"
 
 namespace turnstile {
+namespace {
+
+std::unique_ptr<Operation> make(OperationRules rules, bool configured) {
+  auto made = std::make_unique<Operation>();
+  made->rules = std::move(rules);
+  made->configured = configured;
+  return made;
+}
+
+}  // namespace
 
 Operations::Operations(const std::vector<OperationRules>& configured) {
   const Locked lock(mutex_);
   for (const OperationRules& rules : configured) {
-    const Operation& added = all_.emplace_back(Operation{rules, true});
-    by_name_[added.rules.name] = &added;
+    std::unique_ptr<const Operation> added = make(rules, true);
+    const std::string_view name = added->rules.name;
+    by_name_[name] = std::move(added);
   }
 }
 
-const Operation* Operations::find(std::string_view name) const {
-  const SharedLocked lock(mutex_);
-  const auto found = by_name_.find(name);
-  return found == by_name_.end() ? nullptr : found->second;
+OperationUse Operations::use(std::string_view name, size_t most) {
+  {
+    // A use begins while the table cannot change, so that nobody forgets the name in between.
+    const SharedLocked lock(mutex_);
+    if (const auto found = by_name_.find(name); found != by_name_.end()) {
+      found->second->begin_use();
+      return OperationUse(found->second.get());
+    }
+  }
+  const Locked lock(mutex_);
+  auto found = by_name_.find(name);
+  if (found == by_name_.end()) {
+    if (by_name_.size() >= most) forget_unused_locked();
+    if (by_name_.size() >= most) return {};
+    OperationRules plain_mutex;
+    plain_mutex.name = std::string(name);
+    std::unique_ptr<const Operation> added = make(std::move(plain_mutex), false);
+    const std::string_view own_name = added->rules.name;
+    found = by_name_.emplace(own_name, std::move(added)).first;
+  }
+  found->second->begin_use();
+  return OperationUse(found->second.get());
 }
 
-const Operation* Operations::find_or_add(std::string_view name) {
-  if (const Operation* found = find(name)) return found;
+void Operations::forget_unused() {
   const Locked lock(mutex_);
-  if (const auto found = by_name_.find(name); found != by_name_.end()) return found->second;
-  if (all_.size() >= kMostNames) return nullptr;
-  OperationRules plain_mutex;
-  plain_mutex.name = std::string(name);
-  const Operation& added = all_.emplace_back(Operation{std::move(plain_mutex), false});
-  by_name_[added.rules.name] = &added;
-  return &added;
+  forget_unused_locked();
+}
+
+void Operations::forget_unused_locked() {
+  std::erase_if(by_name_, [](const auto& each) {
+    return !each.second->configured && each.second->uses.load(std::memory_order_acquire) == 0;
+  });
+}
+
+size_t Operations::size() const {
+  const SharedLocked lock(mutex_);
+  return by_name_.size();
 }
 
 }  // namespace turnstile

@@ -112,21 +112,94 @@ TEST(Operations, NamesBeyondTheLimitAreRefusedAndKnownOnesStay) {
   EXPECT_THAT(t.subscribe("one-too-many", "r", "n1", 5), IsEmpty());
 }
 
-TEST(Operations, APointerStaysValidWhileNamesAreAdded) {
+TEST(Operations, APointerStaysValidWhileItIsUsedAndNamesComeAndGo) {
   Operations operations(default_operations(false));
-  const Operation* pull = operations.find("pull");
-  const Operation* first = operations.find_or_add("first");
-  for (int i = 0; i < 5000; ++i) operations.find_or_add(fmt::format("operation-{}", i));
-  EXPECT_EQ(operations.find("pull"), pull);
-  EXPECT_EQ(operations.find_or_add("first"), first);
-  EXPECT_EQ(first->rules.name, "first");
-  EXPECT_EQ(operations.find("never seen"), nullptr);
+  const OperationUse pull = operations.use("pull");
+  const OperationUse first = operations.use("first");
+  for (int i = 0; i < 5000; ++i) operations.use(fmt::format("operation-{}", i));
+  EXPECT_EQ(operations.size(), 5004u);
+  operations.forget_unused();
+  EXPECT_EQ(operations.size(), 4u) << "three are configured, one is used";
+  EXPECT_EQ(operations.use("pull").get(), pull.get());
+  EXPECT_EQ(operations.use("first").get(), first.get());
+  EXPECT_EQ(first.get()->rules.name, "first");
 }
 
 TEST(Operations, OnlyConfiguredNamesAreCountedApart) {
   Operations operations(default_operations(false));
-  EXPECT_EQ(operations.find("pull")->metric_name(), "pull");
-  EXPECT_EQ(operations.find_or_add("job")->metric_name(), "");
+  EXPECT_EQ(operations.use("pull").get()->metric_name(), "pull");
+  EXPECT_EQ(operations.use("job").get()->metric_name(), "");
+}
+
+TEST(OperationNames, LookingAddsNone) {
+  Operations names(default_operations(false));
+  EXPECT_EQ(names.size(), 3u);
+  TestEngine t;
+  for (size_t i = 0; i < Operations::kMostNames + 100; ++i) {
+    t.engine.subscribe({lane_of(fmt::format("made-up-{}", i), "r"), {}, BondId(1)}, t.now, t.scratch(), [] {});
+    t.engine.status({lane_of(fmt::format("made-up-{}", i), "r"), requester("n")}, t.now, t.scratch());
+  }
+  EXPECT_EQ(t.lock("another", "r", "n").state, LockState::acquired);
+}
+
+TEST(OperationNames, ThoseThatNobodyUsesAnyMoreAreForgotten) {
+  EngineSettings settings;
+  settings.retain_released = Duration(0);
+  TestEngine t(settings);
+  for (size_t i = 0; i < 2 * Operations::kMostNames; ++i) {
+    const std::string name = fmt::format("job-{}", i);
+    LockCommand lock = Ask(name, "r", "n").command;
+    ASSERT_EQ(t.engine.lock(lock, t.now, t.scratch()).state, LockState::acquired) << i;
+    t.engine.unlock({lock.lane, lock.who, Token::none, true, {}, false}, t.now, t.scratch());
+  }
+}
+
+TEST(OperationNames, ThoseInUseStayAndANewOneIsRefused) {
+  TestEngine t;
+  const size_t most = Operations::kMostNames - default_operations(false).size();
+  for (size_t i = 0; i < most; ++i)
+    t.engine.lock(Ask(fmt::format("job-{}", i), fmt::format("r{}", i), "n").command, t.now, t.scratch());
+  EXPECT_EQ(t.lock("one-more", "r", "n").refusal, Refusal::too_many_operations);
+  EXPECT_EQ(t.lock("job-7", "r7", "n").state, LockState::acquired) << "known, and asked again";
+  t.succeed("job-7", "r7", "n");
+  t.pass(60'000);  // its released token is forgotten
+  EXPECT_EQ(t.lock("one-more", "r", "n").state, LockState::acquired);
+}
+
+TEST(OperationNames, AStoreWithTooManyIsRefusedAndNothingDropped) {
+  RecordingSink sink;
+  Engine engine(EngineSettings{}, sink, Token::none);
+  for (size_t i = 0; i <= Operations::kMostNames; ++i) {
+    const std::string operation = fmt::format("job-{}", i), resource = fmt::format("r{}", i);
+    Record held;
+    held.kind = RecordKind::hold_set;
+    held.lane = lane_of(operation, resource);
+    held.who = requester("n");
+    held.number = i + 1;
+    held.until = kNever;
+    engine.load(held);
+  }
+  Effects out;
+  const auto loaded = engine.finish_load(Time{ms(1)}, out, [](Effects&) {});
+  ASSERT_FALSE(loaded);
+  EXPECT_THAT(loaded.error().message, ::testing::HasSubstr("10004 operations"));
+}
+
+TEST(OperationNames, AMillionThatHaveRunOutMeanwhileDoNotCount) {
+  RecordingSink sink;
+  Engine engine(EngineSettings{}, sink, Token::none);
+  for (size_t i = 0; i <= 2 * Operations::kMostNames; ++i) {
+    const std::string operation = fmt::format("job-{}", i);
+    Record released;
+    released.kind = RecordKind::released_set;
+    released.lane = lane_of(operation, "r" + std::to_string(i));
+    released.who = requester("n");
+    released.number = i + 1;
+    released.until = Time{ms(1)};
+    engine.load(released);
+  }
+  Effects out;
+  EXPECT_TRUE(engine.finish_load(Time{ms(2)}, out, [](Effects&) {}));
 }
 
 }  // namespace

@@ -154,9 +154,12 @@ struct LaneMemory {
 };
 
 struct Lane {
-  explicit Lane(const Operation& of) : operation(&of) {}
+  explicit Lane(const Operation& of) : operation(&of) { operation->begin_use(); }
+  ~Lane() { operation->end_use(); }
+  Lane(const Lane&) = delete;
+  Lane& operator=(const Lane&) = delete;
 
-  const Operation* operation;
+  const Operation* const operation;
   Hold hold;
   std::unique_ptr<WaitQueue> queue;
   std::unique_ptr<Completion> completion;

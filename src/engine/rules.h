@@ -60,7 +60,8 @@ class Rules {
   bool is_listed(const Lane& lane, std::optional<LaneState> state) const {
     return state ? state_of(lane) == *state : state_of(lane) != LaneState::idle;
   }
-  std::vector<Event> subscribe(const SubscribeCommand& command, const Operation& operation);
+  // `operation`: of a subscription that is to be a bond; else nullptr.
+  std::vector<Event> subscribe(const SubscribeCommand& command, const Operation* operation);
 
   // `error`: that of the last record that had one, so that equal ones are kept once.
   void load(const Record& record, const Operation* operation, SharedText& error);
@@ -166,6 +167,11 @@ class Rules {
   }
   const Endings::Entry* ending_of(const Lane& lane, const Requester& who) const;
   const Completion* kept_completion(const Lane* lane) const;
+  // Names of the user's own may be forgotten as soon as the resource is unlocked.
+  OperationName name_of(const Lane& lane) {
+    const std::string_view name = lane.rules().name;
+    return OperationName(lane.operation->configured ? name : out_.keep(name));
+  }
   Requester keep(const Requester& who) {
     return {NodeId(out_.keep(who.node.text)), RequestId(out_.keep(who.request.text))};
   }

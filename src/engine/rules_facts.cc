@@ -18,7 +18,7 @@ Record Rules::fact(RecordKind kind, const Lane* lane) {
   Record record;
   record.kind = kind;
   record.lane.resource = ResourceId(resource_.id);
-  if (lane != nullptr) record.lane.operation = OperationName(lane->rules().name);
+  if (lane != nullptr) record.lane.operation = name_of(*lane);
   return record;
 }
 

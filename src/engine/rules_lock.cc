@@ -249,7 +249,7 @@ LockAnswer Rules::acquired_answer(const Lane& lane) {
 HolderView Rules::holder_view(const Lane& lane) {
   const Hold& hold = lane.hold;
   HolderView view;
-  view.operation = OperationName(lane.rules().name);  // operations are never forgotten
+  view.operation = name_of(lane);
   view.who = keep(hold.who());
   view.token = hold.token;
   view.since = hold.since;

@@ -42,7 +42,7 @@ LaneState Rules::state_of(const Lane& lane) const {
 
 StatusAnswer Rules::lane_status(const Lane& lane) {
   StatusAnswer answer;
-  answer.lane = {OperationName(lane.rules().name), ResourceId(out_.keep(resource_.id))};
+  answer.lane = {name_of(lane), ResourceId(out_.keep(resource_.id))};
   if (lane.hold.held()) answer.holder = holder_view(lane);
   if (lane.has_waiters()) {
     answer.queue_length = uint32_t(lane.queue->size());
@@ -107,14 +107,14 @@ Event Rules::event_of(EventKind kind, const Lane& lane, const Requester& who) {
   Event event;
   event.kind = kind;
   // Kept, because the resource may be gone when a step that emptied it is looked at.
-  event.lane = {OperationName(lane.rules().name), ResourceId(out_.keep(resource_.id))};
+  event.lane = {name_of(lane), ResourceId(out_.keep(resource_.id))};
   event.who = keep(who);
   event.at = now_;
   return event;
 }
 
 // S27: a kept completion, a grant not yet claimed, or how the subscriber's own wait ended.
-std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Operation& operation) {
+std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Operation* operation) {
   std::vector<Event> first;
   Lane* lane = find_lane(command.lane.operation);
   if (lane != nullptr) {
@@ -148,8 +148,8 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
       first.push_back(event);
     }
   }
-  if (command.who.node.empty() || command.bond == BondId::none) return first;
-  Lane& own = get_lane(operation);
+  if (operation == nullptr) return first;
+  Lane& own = get_lane(*operation);
   add_bond(own, command.who, command.bond, true);
   if (own.hold.held() && own.hold.who() == command.who && !own.hold.claimed()) {
     claim(own);

@@ -72,7 +72,10 @@ class TestEngine {
     auto made = std::make_unique<TestEngine>(std::move(settings), first_token);
     made->now = now;
     for (const Record& fact : facts) made->engine.load(fact);
-    made->loaded = made->engine.finish_load(now, made->effects(), [&](Effects& out) { made->harvest(out); });
+    const auto loaded =
+        made->engine.finish_load(now, made->effects(), [&](Effects& out) { made->harvest(out); });
+    EXPECT_TRUE(loaded) << loaded.error().message;
+    if (loaded) made->loaded = *loaded;
     return made;
   }
 
@@ -232,6 +235,12 @@ class TestEngine {
     return found == wakes.end() ? SeenWake() : *found;
   }
 
+  // For calls by the ten thousand, whose answers nobody reads later.
+  Effects& scratch() {
+    scratch_.clear();
+    return scratch_;
+  }
+
   OwnedLog dump() {
     OwnedLog facts;
     engine.dump([&](const Record& record) { facts.add(record); });
@@ -275,6 +284,7 @@ class TestEngine {
     }
   }
 
+  Effects scratch_;
   std::deque<Effects> effects_;
   std::deque<ListWalk> lists_;
   size_t events_taken_ = 0;

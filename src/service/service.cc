@@ -75,9 +75,11 @@ Result<void> Service::load(const OnFailed& on_failed) {
                   });
   Effects effects;
   loaded_.journal = *recovered;
-  loaded_.engine = engine_->finish_load(now(), effects, [this](Effects& step) {
+  const Result<Engine::Loaded> finished = engine_->finish_load(now(), effects, [this](Effects& step) {
     gate_->unanswered(step);  // what it grants is counted with all that is held, below
   });
+  if (!finished) return std::unexpected(finished.error());
+  loaded_.engine = *finished;
   metrics_.forget_lanes();
   engine_->for_each_lane([this](std::string_view operation, bool held, size_t waiters) {
     metrics_.add_loaded(operation, held, waiters);

@@ -157,7 +157,7 @@ std::vector<Step> Subject::reload(ReloadChoice choice, size_t late, Time now) {
   for (const StoredRecord& record : records) engine_->load(record.view());
   std::vector<Step> steps;
   const auto add_step = [&](Effects&) { steps.push_back(take_step()); };
-  const Engine::Loaded loaded = engine_->finish_load(now, effects(), add_step);
+  const Engine::Loaded loaded = engine_->finish_load(now, effects(), add_step).value();
   gauges_ = {int64_t(loaded.holds), int64_t(loaded.waiters)};
   return steps;
 }
