@@ -76,6 +76,63 @@ TEST_F(Granted, S14_AnUnclaimedGrantCanBeUnlocked) {
   EXPECT_THAT(t.take_events(), ElementsAre("completed pull n2"));
 }
 
+TEST(Claim, S35_WaitersThatHaveGoneHoldUpTheNextOnlyForAFraction) {
+  TestEngine t;
+  t.lock("update", "r", "holder");
+  for (const char* node : {"gone1", "gone2", "gone3", "gone4", "last"}) t.lock("update", "r", node);
+  for (int i = 0; i < 6; ++i) {
+    t.pass(5'000);
+    t.status("update", "r", "last");
+  }
+  t.succeed("update", "r", "holder");
+  EXPECT_EQ(t.holder("update", "r"), "gone1");
+  t.pass(999);
+  EXPECT_EQ(t.holder("update", "r"), "gone1") << "a tenth of 10 s";
+  for (int i = 0; i < 4; ++i) t.pass(1'000);
+  EXPECT_EQ(t.holder("update", "r"), "last");
+  t.pass(9'000);
+  EXPECT_EQ(t.holder("update", "r"), "last") << "it was heard of, and has all of claim_timeout";
+}
+
+TEST(Claim, S35_WhoeverIsHeardOfHasItsFullTime) {
+  TestEngine t;
+  t.lock("update", "r", "holder");
+  t.lock("update", "r", "asks");
+  t.pass(60'000);
+  t.lock("update", "r", "asks");
+  t.succeed("update", "r", "holder");
+  t.pass(9'999);
+  EXPECT_EQ(t.holder("update", "r"), "asks");
+  t.lock("update", "r", "asks");
+  t.lock(Ask("update", "r", "polls").poll(7));
+  t.pass(60'000);
+  t.end_poll("update", "r", "polls", 7);
+  t.succeed("update", "r", "asks");
+  t.pass(9'999);
+  EXPECT_EQ(t.holder("update", "r"), "polls") << "the end of a long poll is a sign of life";
+}
+
+TEST(Claim, S35_AFractionIsAtLeastHalfASecondAndNeverMoreThanAll) {
+  EngineSettings settings;
+  settings.claim_timeout = std::chrono::seconds(2);
+  EXPECT_EQ(settings.short_claim(), std::chrono::milliseconds(500));
+  settings.claim_timeout = std::chrono::milliseconds(100);
+  EXPECT_EQ(settings.short_claim(), std::chrono::milliseconds(100));
+  settings.claim_timeout = std::chrono::seconds(60);
+  EXPECT_EQ(settings.short_claim(), std::chrono::seconds(6));
+}
+
+TEST(Claim, S31_S35_AfterARestartEverybodyCountsAsJustHeardOf) {
+  TestEngine t;
+  t.lock("update", "r", "holder");
+  t.lock("update", "r", "gone");
+  t.pass(60'000);
+  const auto again = TestEngine::load(t.sink.log.records, t.now);
+  again->succeed("update", "r", "holder");
+  again->pass(9'999);
+  EXPECT_EQ(again->holder("update", "r"), "gone");
+}
+
 TEST(Claim, S14_AnOpenLongPollClaimsAtOnce) {
   TestEngine t;
   t.lock("pull", "r", "n1");

@@ -90,6 +90,7 @@ void Rules::bond_gained(Lane& lane, const Requester& who) {
   }
   Waiter* waiter = lane.has_waiters() ? lane.queue->find(who) : nullptr;
   if (waiter == nullptr) return;
+  waiter->heard_at = now_;
   lane.queue->set_leaves_at(*waiter, kNever);
   if (waiter->bonded) return;
   waiter->bonded = true;
@@ -130,6 +131,7 @@ std::optional<LockAnswer> Rules::end_poll(OperationName operation, const Request
   if (lane != nullptr) tell_named(*lane, who);
   Waiter* waiter = lane != nullptr && lane->has_waiters() ? lane->queue->find(who) : nullptr;
   if (waiter == nullptr || std::erase(waiter->polls, poll) == 0) return std::nullopt;
+  waiter->heard_at = now_;
   // A time-out is no break: it keeps its place although nobody waits for an answer now (S24).
   const bool bonded = !waiter->polls.empty() || has_any_bond(*lane, who);
   if (waiter->bonded != bonded) {

@@ -264,8 +264,9 @@ void Rules::grant_waiter(Lane& lane, const Waiter& waiter) {
   if (claimed) {
     start_deadline(own);
   } else {
+    const bool silent = later(granted->heard_at, settings_.claim_timeout) <= now_;
     own.deadline = Deadline::unclaimed;
-    own.until = later(now_, settings_.claim_timeout);
+    own.until = later(now_, silent ? settings_.short_claim() : settings_.claim_timeout);  // S35
   }
   if (own.monitor && !bonded) {
     const bool grace_runs = granted->leaves_at != kNever;

@@ -262,6 +262,7 @@ void Rules::finish_load() {
     }
     for (size_t i = 0; lane.queue && i < lane.queue->size(); ++i) {
       Waiter& waiter = lane.queue->at(i);
+      waiter.heard_at = now_;
       if (waiter.bonded) lane.queue->set_leaves_at(waiter, later(now_, settings_.bond_grace));
     }
     drop_retained(lane);

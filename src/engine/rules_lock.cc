@@ -105,6 +105,7 @@ LockAnswer Rules::held_already(Lane& lane, const LockCommand& command) {
 }
 
 LockAnswer Rules::waits_already(Lane& lane, Waiter& waiter, const LockCommand& command) {
+  waiter.heard_at = now_;
   bool changed = false;
   if (command.lease && *command.lease != waiter.lease) {
     waiter.lease = *command.lease;
@@ -135,7 +136,7 @@ LockAnswer Rules::enqueue(Lane& lane, const LockCommand& command, Scope scope) {
   entry->request = Text(command.who.request.text);
   entry->info = Text(command.info);
   entry->ticket = counters_.tickets.fetch_add(1, std::memory_order_relaxed) + 1;
-  entry->since = now_;
+  entry->since = entry->heard_at = now_;
   entry->lease = command.lease.value_or(Duration(0));
   entry->scope = scope;
   entry->monitor = command.monitor.value_or(false);

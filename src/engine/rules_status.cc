@@ -82,7 +82,8 @@ StatusAnswer Rules::status(const StatusCommand& command) {
     record_hold(*lane);
   }
   const Endings::Entry* ending = somebody ? ending_of(*lane, command.who) : nullptr;
-  const Waiter* waiter = somebody && lane->has_waiters() ? lane->queue->find(command.who) : nullptr;
+  Waiter* waiter = somebody && lane->has_waiters() ? lane->queue->find(command.who) : nullptr;
+  if (waiter != nullptr) waiter->heard_at = now_;
   const bool told_to_skip =
       ending != nullptr && !holds && waiter == nullptr && ending->how == Ending::skipped;
   if (told_to_skip && lane->rules().references == OnReferences::add)

@@ -1,6 +1,7 @@
 // What a user can set about the rules. Plain data: defaults are those of docs/semantics.md.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -40,10 +41,13 @@ struct EngineSettings {
   Duration retain_permanent_failure = std::chrono::seconds(10);  // S12
   Duration retain_released = std::chrono::minutes(1);            // S15
   Duration claim_timeout = std::chrono::seconds(10);             // S14
+  Duration shortest_claim = std::chrono::milliseconds(500);      // S35
   Duration bond_grace = std::chrono::seconds(3);                 // S21
   Duration max_hold = std::chrono::hours(1);                     // S23; 0 = for ever
   Duration stall_timeout = Duration(0);                          // S22; 0 = off
   uint32_t max_queue = 100'000;                                  // waiters a lane
+  // S35: for whoever was not heard of for claim_timeout when its turn comes.
+  Duration short_claim() const { return std::max(claim_timeout / 10, std::min(claim_timeout, shortest_claim)); }
   uint32_t most_told = 500;  // waiters of an ended queue that are told in one step (S34)
   uint32_t shards = 32;
   std::vector<OperationRules> operations = default_operations(false);

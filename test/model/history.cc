@@ -199,7 +199,7 @@ class Runner {
       call([&](Step&) { return model_.break_poll(lane_name_, requester_, poll, now_), true; },
            [&](Effects& out) { return engine().break_poll(lane_name_, requester_, poll, now_, out), true; });
     } else {
-      call([&](Step&) { return model_.end_poll(lane_name_, requester_, poll); },
+      call([&](Step&) { return model_.end_poll(lane_name_, requester_, poll, now_); },
            [&](Effects& out) -> std::optional<PlainLock> {
              const auto answer = engine().end_poll(lane_name_, requester_, poll, now_, out);
              if (!answer) return std::nullopt;

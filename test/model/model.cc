@@ -277,7 +277,10 @@ void Model::grant_waiter(Place& at, const Who& who, Time now, Step& out) {
             .info = waiter.info};
   hold.bond_until = waiter.grace_until;  // goes on running if it is monitored
   hold.unclaimed = waiter.polls.empty() && !has_any_bond(at.lane, who);
-  if (hold.unclaimed) hold.claim_until = now + settings_.claim_timeout;
+  if (hold.unclaimed) {
+    const bool silent = now - waiter.heard >= settings_.claim_timeout;
+    hold.claim_until = now + (silent ? settings_.short_claim() : settings_.claim_timeout);
+  }
   const PlainLock answer = acquired(grant(at, hold, now, out));
   for (uint64_t poll : waiter.polls) out.wakes.push_back({poll, answer});
 }

@@ -40,6 +40,7 @@ struct Waiter {
   uint64_t ticket = 0;  // the order of queueing over the whole server
   Scope scope{};
   Time since{};
+  Time heard{};  // S35: the last sign of life
   Duration lease{};
   bool monitor = false;
   bool dereference = false;
@@ -118,7 +119,7 @@ class Model {
   void close_bond(const LaneName& lane, const Requester& who, BondId bond, Time now);
   bool has_bond(const LaneName& lane, const Requester& who, BondId bond) const;
   void break_poll(const LaneName& lane, const Requester& who, PollId poll, Time now);
-  std::optional<PlainLock> end_poll(const LaneName& lane, const Requester& who, PollId poll);
+  std::optional<PlainLock> end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now);
 
   // What has run out ends; by resource.
   std::map<std::string, Step> expire(Time now);

@@ -78,7 +78,8 @@ PlainLock Model::holder_asks_again(Place& at, const LockCommand& command, Time n
 }
 
 // S2 for a waiter: keeps its place, scope and dereference; a lease, monitor, poll or bond is taken.
-PlainLock Model::waiter_asks_again(Place& at, Waiter& waiter, const LockCommand& command, Time) {
+PlainLock Model::waiter_asks_again(Place& at, Waiter& waiter, const LockCommand& command, Time now) {
+  waiter.heard = now;
   if (command.lease) waiter.lease = *command.lease;
   bool bonded = false;
   if (command.monitor) {
@@ -104,7 +105,7 @@ PlainLock Model::enqueue(Place& at, const LockCommand& command, Scope scope, Tim
     return {.state = LockState::refused, .refusal = Refusal::queue_full};
 
   const Who who = who_of(command.who);
-  Waiter waiter{.who = who, .ticket = ++last_ticket_, .scope = scope, .since = now};
+  Waiter waiter{.who = who, .ticket = ++last_ticket_, .scope = scope, .since = now, .heard = now};
   waiter.lease = command.lease.value_or(Duration(0));
   waiter.monitor = command.monitor.value_or(false);
   waiter.dereference = command.dereference;

@@ -220,7 +220,7 @@ TEST_F(ModelRules, S24_APollThatTimesOutKeepsItsPlaceAndOneThatBreaksLosesIt) {
   LockCommand poll = ask("update", "b");
   poll.poll = PollId(7);
   lock(poll);
-  EXPECT_EQ(model_.end_poll(poll.lane, poll.who, PollId(7))->position, 1u);
+  EXPECT_EQ(model_.end_poll(poll.lane, poll.who, PollId(7), now_)->position, 1u);
   pass(settings_.bond_grace);
   EXPECT_EQ(status("update").queue_length, 1u);
   poll.poll = PollId(8);

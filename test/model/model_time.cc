@@ -36,7 +36,10 @@ std::vector<PlainEvent> Model::subscribe(const SubscribeCommand& command, Time n
   if (who.node.empty() || command.bond == BondId::none) return told;
   at.lane.bonds.insert({who, uint64_t(command.bond), false});
   if (at.lane.hold && at.lane.hold->who == who) claim(at, now);
-  if (Waiter* waiter = find_waiter(at.lane, who)) waiter->grace_until = kNever;
+  if (Waiter* waiter = find_waiter(at.lane, who)) {
+    waiter->heard = now;
+    waiter->grace_until = kNever;
+  }
   watch_bonds(at.lane, now);
   return told;
 }
@@ -73,10 +76,12 @@ void Model::break_poll(const LaneName& lane, const Requester& who, PollId poll, 
 }
 
 // S24: an orderly end. The waiter keeps its place, as one without a bond unless it has another.
-std::optional<PlainLock> Model::end_poll(const LaneName& lane, const Requester& who, PollId poll) {
+std::optional<PlainLock> Model::end_poll(const LaneName& lane, const Requester& who, PollId poll,
+                                         Time now) {
   Place at = place(lane);
   Waiter* waiter = find_waiter(at.lane, who_of(who));
   if (!waiter || waiter->polls.erase(uint64_t(poll)) == 0) return std::nullopt;
+  waiter->heard = now;
   return queued(at, *waiter);
 }
 
@@ -156,6 +161,7 @@ void Model::restart(Time now) {
             !waiter.polls.empty() || has_any_bond(lane, waiter.who) || waiter.grace_until != kNever;
         waiter.grace_until = lived_by_a_bond ? now + settings_.bond_grace : kNever;
         waiter.polls.clear();
+        waiter.heard = now;
       }
       lane.bonds.clear();
       if (!lane.hold) continue;
@@ -183,7 +189,8 @@ PlainStatus Model::status(const StatusCommand& command, Time now) {
     answer.acquired = true;
     answer.token = at.lane.hold->token;
     answer.attempt = at.lane.hold->attempt;
-  } else if (const Waiter* waiter = find_waiter(at.lane, who)) {
+  } else if (Waiter* waiter = find_waiter(at.lane, who)) {
+    waiter->heard = now;
     answer.position = queued(at, *waiter).position;
   } else if (ended != at.lane.ended.end() && ended->second.until > now) {
     answer.completed = true;

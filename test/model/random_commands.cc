@@ -34,6 +34,7 @@ EngineSettings make_settings(Random& random) {
   settings.retain_permanent_failure = some_ms(random, {0, 5, 50});
   settings.retain_released = some_ms(random, {0, 5, 50, 1000});
   settings.claim_timeout = some_ms(random, {3, 10, 40});
+  settings.shortest_claim = some_ms(random, {1, 5});
   settings.bond_grace = some_ms(random, {2, 7, 25});
   settings.max_hold = some_ms(random, {0, 20, 100, 1000});
   settings.stall_timeout = some_ms(random, {0, 0, 6, 30});

@@ -1,4 +1,6 @@
 """What one request can make the server say, or do for long: answers stay short, however much there is to tell."""
+import time
+
 import harness
 from harness import ServerCase
 
@@ -43,6 +45,25 @@ class TokenTest(ServerCase):
             self.assertEqual((told["event"], told["token"], told["attempt"]), ("completed", token, 1))
             server.kill()
             server.start()
+
+
+class GoneTest(ServerCase):
+    flags = ("--claim-timeout", "2s")
+
+    def test_S35_waiters_that_have_gone_hold_up_the_next_only_for_a_fraction_of_the_claim_timeout(self):
+        def scenario(i):
+            resource = f"{self.resource}{i}"
+            self.hold("a", "update", resource_id=resource)
+            for gone in range(4):
+                self.queue(f"gone{gone}", "update", resource_id=resource)
+            time.sleep(2.1)  # nobody hears of them meanwhile
+            last = self.poll("last", "update", resource_id=resource)
+            start = time.monotonic()
+            self.unlock("a", "update", resource_id=resource)
+            self.assertTrue(last.answer()["acquired"])
+            return time.monotonic() - start < 6  # four times 0.5 s, not four times 2 s
+
+        self.race(scenario)
 
 
 if __name__ == "__main__":
