@@ -76,6 +76,57 @@ TEST_F(Granted, S14_AnUnclaimedGrantCanBeUnlocked) {
   EXPECT_THAT(t.take_events(), ElementsAre("completed pull n2"));
 }
 
+struct Undelivered : ::testing::Test {
+  Undelivered() {
+    t.lock("update", "r", "n1");
+    t.lock(Ask("update", "r", "n2").poll(2));
+    t.lock("update", "r", "n3");
+    t.succeed("update", "r", "n1");
+    token = t.wake(2).token;
+  }
+  TestEngine t;
+  Token token{};
+};
+
+TEST_F(Undelivered, S36_AGrantThatNeverReachedItsLongPollIsUnclaimedAgain) {
+  t.pass(5'000);
+  t.undelivered("update", "r", "n2", token);
+  t.pass(9'999);
+  EXPECT_EQ(t.holder("update", "r"), "n2") << "claim_timeout from now on";
+  t.pass(1);
+  EXPECT_EQ(t.holder("update", "r"), "n3");
+}
+
+TEST_F(Undelivered, S36_ItCanStillBeClaimedByAskingAgain) {
+  t.undelivered("update", "r", "n2", token);
+  EXPECT_EQ(t.lock("update", "r", "n2").token, token);
+  t.pass(60'000);
+  EXPECT_EQ(t.holder("update", "r"), "n2");
+}
+
+TEST_F(Undelivered, S36_WhoeverHasShownThatItKnowsKeepsItsHold) {
+  t.lock("update", "r", "n2");
+  t.undelivered("update", "r", "n2", token);
+  t.pass(60'000);
+  EXPECT_EQ(t.holder("update", "r"), "n2");
+}
+
+TEST_F(Undelivered, S36_ABondOrAnotherTokenKeepsIt) {
+  t.undelivered("update", "r", "n2", Token(uint64_t(token) + 1));
+  t.undelivered("update", "r", "n3", token);
+  t.subscribe("update", "r", "n2", 9);
+  t.undelivered("update", "r", "n2", token);
+  t.pass(60'000);
+  EXPECT_EQ(t.holder("update", "r"), "n2");
+}
+
+TEST_F(Undelivered, S31_S36_SurvivesARestart) {
+  t.undelivered("update", "r", "n2", token);
+  const auto again = TestEngine::load(t.sink.log.records, t.now);
+  again->pass(10'000);
+  EXPECT_EQ(again->holder("update", "r"), "n3");
+}
+
 TEST(Claim, S35_WaitersThatHaveGoneHoldUpTheNextOnlyForAFraction) {
   TestEngine t;
   t.lock("update", "r", "holder");

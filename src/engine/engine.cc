@@ -128,6 +128,13 @@ std::optional<LockAnswer> Engine::end_poll(const LaneName& lane, const Requester
                              [&](Rules& rules) { return rules.end_poll(lane.operation, who, poll); });
 }
 
+void Engine::undelivered(const LaneName& lane, const Requester& who, Token token, Time now, Effects& out) {
+  with_known_resource(lane.resource, now, out, [&](Rules& rules) {
+    rules.undelivered(lane.operation, who, token);
+    return true;
+  });
+}
+
 void Engine::go_on(ResourceId resource, Time now, Effects& out) {
   with_known_resource(resource, now, out, [](Rules& rules) {
     rules.go_on();

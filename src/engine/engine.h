@@ -65,6 +65,9 @@ class Engine {
   std::optional<LockAnswer> end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now,
                                      Effects& out);
 
+  // The Wake with this grant could not be handed to its long poll, whose connection had broken before. If
+  // nothing else has claimed the hold, it is unclaimed again (S36).
+  void undelivered(const LaneName& lane, const Requester& who, Token token, Time now, Effects& out);
   // After a step whose effects were `unfinished`: tells the next of those whose waits have ended (S34). Again
   // while its effects are. If nobody calls it, expire() does the same, a slice each time.
   void go_on(ResourceId resource, Time now, Effects& out);

@@ -45,6 +45,7 @@ struct Hold {
   Deadline deadline = Deadline::max_hold;
   Scope scope = Scope::operation;
   bool monitor = false;
+  bool by_poll = false;  // its only claim is the one long poll that its grant answered (S36)
 
   bool held() const { return token != Token::none; }
   bool claimed() const { return deadline != Deadline::unclaimed; }

@@ -44,6 +44,7 @@ class Rules {
   bool has_bond(OperationName operation, const Requester& who, BondId bond) const;
   void break_poll(OperationName operation, const Requester& who, PollId poll);
   std::optional<LockAnswer> end_poll(OperationName operation, const Requester& who, PollId poll);
+  void undelivered(OperationName operation, const Requester& who, Token token);
   void expire();
   // Tells the next ones whose waits have ended with their queue (S34).
   void go_on();

@@ -29,6 +29,7 @@ RenewAnswer Rules::renew(const RenewCommand& command) {
   const Refusal refusal = check_holder(lane, command.who, command.token);
   if (refusal != Refusal::none) return {refusal, {}};
   Hold& hold = lane->hold;
+  hold.by_poll = false;
   bool changed = false;
   if (!hold.claimed()) {
     claim(*lane);
@@ -85,6 +86,7 @@ bool Rules::has_bond(OperationName operation, const Requester& who, BondId bond)
 // Stops the grace of whoever has got a bond, or an open long poll, again.
 void Rules::bond_gained(Lane& lane, const Requester& who) {
   if (lane.hold.held() && lane.hold.who() == who) {
+    lane.hold.by_poll = false;
     if (lane.hold.extras) lane.hold.extras->bond_until = kNever;
     return;
   }
@@ -139,6 +141,17 @@ std::optional<LockAnswer> Rules::end_poll(OperationName operation, const Request
     record_waiter(*lane, *waiter);
   }
   return queued_answer(*lane, *waiter);
+}
+
+// S36: nobody has read the answer that granted it, and nothing else shows that its holder knows.
+void Rules::undelivered(OperationName operation, const Requester& who, Token token) {
+  Lane* lane = find_lane(operation);
+  if (lane == nullptr || !lane->hold.held() || lane->hold.token != token || !lane->hold.by_poll) return;
+  if (lane->hold.who() != who) return;
+  lane->hold.by_poll = false;
+  lane->hold.deadline = Deadline::unclaimed;
+  lane->hold.until = later(now_, settings_.claim_timeout);
+  record_hold(*lane);
 }
 
 // Why a hold must end now; empty: it need not. What ran out first gives the reason.

@@ -261,6 +261,7 @@ void Rules::grant_waiter(Lane& lane, const Waiter& waiter) {
   Hold& own = lane.hold;
   const bool bonded = has_any_bond(lane, own.who());
   const bool claimed = bonded || !granted->polls.empty();
+  own.by_poll = !bonded && granted->polls.size() == 1;
   if (claimed) {
     start_deadline(own);
   } else {

@@ -77,6 +77,7 @@ StatusAnswer Rules::status(const StatusCommand& command) {
   const bool somebody = !command.who.node.empty();
   if (somebody) tell_named(*lane, command.who);
   const bool holds = somebody && lane->hold.held() && lane->hold.who() == command.who;
+  if (holds) lane->hold.by_poll = false;
   if (holds && !lane->hold.claimed()) {  // S14: asking claims
     claim(*lane);
     record_hold(*lane);

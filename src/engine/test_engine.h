@@ -204,6 +204,14 @@ class TestEngine {
     });
   }
 
+  void undelivered(std::string_view operation, std::string_view resource, std::string_view node,
+                   Token token) {
+    call([&](Effects& out) {
+      engine.undelivered(lane_of(operation, resource), requester(node), token, now, out);
+      return true;
+    });
+  }
+
   // Who holds the lane, as "n1" or "n1/request"; empty: nobody. Does not claim a grant.
   std::string holder(std::string_view operation, std::string_view resource) {
     const StatusAnswer answer = status(operation, resource);

@@ -127,6 +127,14 @@ class Runner {
         return subscribe(command);
       case Call::close_bond:
         return bond_closes(command);
+      case Call::undelivered: {
+        const Token token = token_of(command);
+        return call(
+            [&](Step&) { return model_.undelivered(lane_name_, requester_, token, now_), true; },
+            [&](Effects& out) {
+              return engine().undelivered(lane_name_, requester_, tokens_.to_engine(token), now_, out), true;
+            });
+      }
       case Call::break_poll:
       case Call::end_poll:
         return poll_ends(command);

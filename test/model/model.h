@@ -29,6 +29,7 @@ struct Hold {
   std::string info;
   std::optional<Progress> progress;
   bool unclaimed = false;
+  bool by_poll = false;  // S36: one open long poll is all that shows that it is known
   Time claim_until = kNever, lease_until = kNever, max_until = kNever, bond_until = kNever,
        stall_until = kNever;
 
@@ -120,6 +121,8 @@ class Model {
   bool has_bond(const LaneName& lane, const Requester& who, BondId bond) const;
   void break_poll(const LaneName& lane, const Requester& who, PollId poll, Time now);
   std::optional<PlainLock> end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now);
+
+  void undelivered(const LaneName& lane, const Requester& who, Token token, Time now);
 
   // What has run out ends; by resource.
   std::map<std::string, Step> expire(Time now);

@@ -67,7 +67,7 @@ PlainLock Model::holder_asks_again(Place& at, const LockCommand& command, Time n
       bonded = true;
     }
   }
-  hold.unclaimed = false;
+  hold.unclaimed = hold.by_poll = false;
   hold.claim_until = kNever;
   start_clocks(hold, now);
   if (was_plain && hold.plain()) hold.max_until = max_until;  // asking again does not extend it

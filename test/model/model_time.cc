@@ -85,6 +85,18 @@ std::optional<PlainLock> Model::end_poll(const LaneName& lane, const Requester& 
   return queued(at, *waiter);
 }
 
+// S36.
+void Model::undelivered(const LaneName& lane, const Requester& who, Token token, Time now) {
+  Place at = place(lane);
+  if (!at.lane.hold || at.lane.hold->token != uint64_t(token) || at.lane.hold->who != who_of(who)) return;
+  Hold& hold = *at.lane.hold;
+  if (!hold.by_poll) return;
+  hold.by_poll = false;
+  hold.unclaimed = true;
+  hold.claim_until = now + settings_.claim_timeout;
+  hold.lease_until = hold.max_until = kNever;
+}
+
 Time Model::due(const Hold& hold) {
   return std::min({hold.claim_until, hold.lease_until, hold.max_until, hold.bond_until, hold.stall_until});
 }
@@ -166,6 +178,7 @@ void Model::restart(Time now) {
       lane.bonds.clear();
       if (!lane.hold) continue;
       Hold& hold = *lane.hold;
+      hold.by_poll = false;
       if (hold.unclaimed) hold.claim_until = now + settings_.claim_timeout;
       if (hold.lease_until != kNever) hold.lease_until = now + hold.lease;
       if (hold.monitor) hold.bond_until = now + settings_.bond_grace;

@@ -156,8 +156,12 @@ RandomCommand make_command(Random& random, size_t index, const std::vector<Rando
   } else if (choice < 194) {
     command.call = Call::end_poll;
     choose_open(random, command, earlier);
-  } else if (choice < 196) {
+  } else if (choice < 195) {
     command.call = Call::list;
+  } else if (choice < 197) {
+    command.call = Call::undelivered;
+    if (random.chance(90)) command.chosen = Chosen::the_holder;
+    command.token = random.chance(90) ? TokenChoice::current : TokenChoice::unknown;
   } else {
     command.call = Call::reload;
     command.reload = ReloadChoice(random.below(3));
@@ -223,7 +227,7 @@ std::string show(const RandomCommand& command) {
   constexpr const char* kCalls[] = {"pass_time",   "lock",         "unlock",     "renew",
                                     "cancel",      "status",       "break_hold", "add_ref",
                                     "release_ref", "release_node", "subscribe",  "close_bond",
-                                    "break_poll",  "end_poll",     "list",       "reload"};
+                                    "break_poll",  "end_poll",     "undelivered", "list",       "reload"};
   constexpr const char* kChosen[] = {"", "holder:", "front:"};
   constexpr const char* kTokens[] = {"", " token=current", " token=released", " token=unknown"};
   constexpr const char* kTimes[] = {"", " just before the deadline", " at the deadline",

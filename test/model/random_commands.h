@@ -47,6 +47,7 @@ enum class Call : uint8_t {
   close_bond,
   break_poll,
   end_poll,
+  undelivered,
   list,
   reload,
 };
