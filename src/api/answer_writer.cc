@@ -12,8 +12,8 @@ unsigned append_refusal(std::string& out, std::string_view outcome, Refusal refu
   begin_object(out, place, row.status);
   out.append(outcome);
   append_text_field(out, R"("code":)", row.code);
-  append_text_field(out, R"(,"message":)", row.message);
-  append_text_field(out, R"(,"error":)", row.message);
+  append_text_field(out, R"(,"message":)", message_of(refusal));
+  append_text_field(out, R"(,"error":)", message_of(refusal));
   out += '}';
   return row.status;
 }
@@ -44,7 +44,7 @@ unsigned append_refused_lock(std::string& out, const LockAnswer& answer, const L
   const Refusal why =
       answer.refusal == Refusal::none && answer.state == LockState::failed ? Refusal::failed : answer.refusal;
   const ErrorRow& row = error_row(error_of(why));
-  const std::string_view message = answer.error.empty() ? row.message : answer.error;
+  const std::string_view message = answer.error.empty() ? message_of(why) : answer.error;
   begin_object(out, place, row.status);
   out.append(opening(answer));
   append_text_field(out, R"(,"error":)", message);

@@ -95,7 +95,10 @@ TEST(LockAnswerJson, ARefusalTellsItsCodeAndStillReadsAsALockAnswer) {
   } cases[] = {{Refusal::busy, 403, "busy"},
                {Refusal::referenced, 403, "referenced"},
                {Refusal::queue_full, 429, "queue_full"},
-               {Refusal::too_many_operations, 429, "too_many_requests"}};
+               {Refusal::too_many_operations, 429, "too_many_requests"},
+               {Refusal::too_many_resources, 429, "too_many_requests"},
+               {Refusal::too_many_references, 429, "too_many_requests"},
+               {Refusal::too_many_waiters, 429, "too_many_requests"}};
   for (const auto& [refusal, status, code] : cases) {
     LockAnswer answer;
     answer.refusal = refusal;

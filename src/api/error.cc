@@ -82,12 +82,30 @@ ErrorCode error_of(Refusal refusal) {
     case Refusal::references_off:
       return ErrorCode::references_off;
     case Refusal::too_many_operations:
+    case Refusal::too_many_resources:
+    case Refusal::too_many_references:
+    case Refusal::too_many_waiters:
       return ErrorCode::too_many_requests;
     case Refusal::none:
       break;
   }
   TS_CHECK(false, "an answer that is refused says why");
   return ErrorCode::invalid;
+}
+
+std::string_view message_of(Refusal refusal) {
+  switch (refusal) {
+    case Refusal::too_many_operations:
+      return "the server already knows as many operations of users' own as it can: use fewer types";
+    case Refusal::too_many_resources:
+      return "the server already has as many resources as it may (max-resources): try again later";
+    case Refusal::too_many_references:
+      return "the server already has as many references as it may (max-references): release some";
+    case Refusal::too_many_waiters:
+      return "as many as may (max-waiters) already wait on this server: try again later";
+    default:
+      return error_row(error_of(refusal)).message;
+  }
 }
 
 ErrorCode error_of_http_status(unsigned status) {

@@ -63,6 +63,8 @@ inline std::unexpected<ApiError> invalid(std::string message) {
 
 // The engine's refusals. Not for Refusal::none, which is none.
 ErrorCode error_of(Refusal refusal);
+// The table's sentence, or a more exact one.
+std::string_view message_of(Refusal refusal);
 
 // An error that the HTTP layer found by itself and for which it knows only the status.
 ErrorCode error_of_http_status(unsigned status);

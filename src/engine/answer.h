@@ -24,6 +24,9 @@ enum class Refusal : uint8_t {
   stale_token,
   references_off,       // S18
   too_many_operations,  // see Operations::kMostNames
+  too_many_resources,   // EngineSettings::max_resources, and so on
+  too_many_references,
+  too_many_waiters,
 };
 
 struct HolderView {

@@ -1,4 +1,4 @@
-// The two numbers that all resources of a server share: tokens and tickets.
+// The numbers that all resources of a server share: tokens and tickets, and how much there is of what is limited.
 #pragma once
 
 #include <atomic>
@@ -8,7 +8,7 @@
 
 namespace turnstile {
 
-// Threads: any; both counters only grow.
+// Threads: any; tokens and tickets only grow.
 struct Counters {
   // A token_mark record is made for each block, before a token of it can be seen; a restart goes on above the
   // mark.
@@ -16,6 +16,8 @@ struct Counters {
 
   std::atomic<uint64_t> tokens{0};  // the last one used
   std::atomic<uint64_t> tickets{0};
+  std::atomic<uint64_t> references{0};  // of all resources
+  std::atomic<uint64_t> waiters{0};     // in all queues
 
   void raise_tokens(uint64_t used) { raise(tokens, used); }
   void raise_tickets(uint64_t used) { raise(tickets, used); }

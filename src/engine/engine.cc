@@ -19,6 +19,14 @@ Engine::~Engine() = default;
 
 Shard& Engine::shard_of(ResourceId id) { return *shards_[fnv1a_32(id.text) % shards_.size()]; }
 
+// Each shard has its share of the limit. Only where it is used up all shards are counted, so that a request
+// usually costs no more than a look at its own.
+bool Engine::has_room_for(ResourceId id) {
+  const Shard& shard = shard_of(id);
+  if (shard.size() < settings_.max_resources / shards_.size()) return true;
+  return resource_count() < settings_.max_resources || shard.contains(id);
+}
+
 template <class Step>
 auto Engine::with_resource(ResourceId id, Time now, Effects& out, Step step) {
   Shard& shard = shard_of(id);
@@ -44,6 +52,11 @@ LockAnswer Engine::lock(const LockCommand& command, Time now, Effects& out) {
   if (operation.get() == nullptr) {
     LockAnswer full;
     full.refusal = Refusal::too_many_operations;
+    return full;
+  }
+  if (!has_room_for(command.lane.resource)) {
+    LockAnswer full;
+    full.refusal = Refusal::too_many_resources;
     return full;
   }
   return with_resource(command.lane.resource, now, out,
@@ -81,6 +94,11 @@ ReferencesAnswer Engine::references(const ReferencesCommand& command, Effects& o
 }
 
 ReferencesAnswer Engine::add_reference(const ReferenceCommand& command, Time now, Effects& out) {
+  if (settings_.server_keeps_references && !has_room_for(command.resource)) {
+    ReferencesAnswer full;
+    full.refusal = Refusal::too_many_resources;
+    return full;
+  }
   return with_resource(command.resource, now, out,
                        [&](Rules& rules) { return rules.add_reference(command.node); });
 }

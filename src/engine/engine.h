@@ -110,6 +110,8 @@ class Engine {
   void look(Resource& resource, ListWalk& walk, Time now);
   void read_page(ListWalk& walk, Time now);
   Shard& shard_of(ResourceId id);
+  // Whether another resource may be made, if this one is not there yet.
+  bool has_room_for(ResourceId id);
 
   const EngineSettings settings_;
   CommitSink& sink_;

@@ -136,6 +136,7 @@ class Rules {
 
   // rules_references.cc
   bool keeps_references() const { return settings_.server_keeps_references; }
+  bool has_room_for_reference(NodeId node) const;
   bool insert_reference(NodeId node);
   bool erase_reference(NodeId node);
   void clear_references();
@@ -164,6 +165,8 @@ class Rules {
   void load_lane(const Record& record, const Operation& operation, const SharedText& error);
 
   void measure(MeasureKind kind, const Lane& lane, Duration time = {}, uint32_t count = 1) {
+    if (kind == MeasureKind::queued) counters_.waiters.fetch_add(count, std::memory_order_relaxed);
+    if (kind == MeasureKind::left_queue) counters_.waiters.fetch_sub(count, std::memory_order_relaxed);
     out_.measures.push_back({kind, lane.operation->metric_name(), time, count});
   }
   const Endings::Entry* ending_of(const Lane& lane, const Requester& who) const;

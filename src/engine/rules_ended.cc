@@ -110,6 +110,7 @@ void Rules::insert_references(const WaitQueue& waiters) {
     record(reference_record(RecordKind::reference_set, node));
   }
   std::move(old, resource_.references->end(), std::back_inserter(merged));
+  counters_.references.fetch_add(merged.size() - resource_.references->size(), std::memory_order_relaxed);
   *resource_.references = std::move(merged);
   named_.reset();
 }

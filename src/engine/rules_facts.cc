@@ -253,6 +253,7 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
 // S31: leases, bonds and claims get their full time again; then whatever the log left half way goes on.
 void Rules::finish_load() {
   for_each_lane([&](Lane& lane) {
+    if (lane.queue) counters_.waiters.fetch_add(lane.queue->size(), std::memory_order_relaxed);
     if (lane.hold.held()) {
       Hold& hold = lane.hold;
       if (hold.deadline == Deadline::unclaimed) hold.until = later(now_, settings_.claim_timeout);

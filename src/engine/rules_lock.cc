@@ -24,6 +24,8 @@ LockAnswer Rules::lock(const LockCommand& command, const Operation& operation) {
       if (holder != nullptr) answer.holder = holder_view(*holder);
     } else if (lane != nullptr && lane->has_waiters() && lane->queue->size() >= settings_.max_queue) {
       answer.refusal = Refusal::queue_full;
+    } else if (counters_.waiters.load(std::memory_order_relaxed) >= settings_.max_waiters) {
+      answer.refusal = Refusal::too_many_waiters;
     } else {
       return enqueue(get_lane(operation), command, scope);
     }
@@ -33,9 +35,15 @@ LockAnswer Rules::lock(const LockCommand& command, const Operation& operation) {
 
   Admission admission = admit(lane, operation, command.who.node, dereference);  // S4, S5
   if (admission.state != LockState::acquired) {
+    const bool adds =
+        admission.state == LockState::skipped && operation.rules.references == OnReferences::add;
+    if (adds && !has_room_for_reference(command.who.node)) {  // whoever skips must be counted, or not skip
+      admission = {};
+      admission.state = LockState::refused;
+      admission.refusal = Refusal::too_many_references;
+    }
     const bool skipped = admission.state == LockState::skipped;
-    if (skipped && operation.rules.references == OnReferences::add)
-      insert_reference(command.who.node);  // S17
+    if (skipped && adds) insert_reference(command.who.node);  // S17
     out_.measures.push_back(
         {skipped ? MeasureKind::skipped : MeasureKind::refused, operation.metric_name(), {}});
     LockAnswer answer;

@@ -19,6 +19,13 @@ bool Rules::has_reference(NodeId node) const {
   return at != resource_.references->end() && at->view() == node.text;
 }
 
+// Not asked for those who must be counted whatever it costs: whoever has done the work, or was told to skip
+// after it had waited.
+bool Rules::has_room_for_reference(NodeId node) const {
+  if (counters_.references.load(std::memory_order_relaxed) < settings_.max_references) return true;
+  return !keeps_references() || has_reference(node);
+}
+
 bool Rules::insert_reference(NodeId node) {
   if (!keeps_references()) return false;
   if (!resource_.references) resource_.references = std::make_unique<std::vector<Text>>();
@@ -26,6 +33,7 @@ bool Rules::insert_reference(NodeId node) {
   const auto at = place_of(nodes, node.text);
   if (at != nodes.end() && at->view() == node.text) return false;
   nodes.insert(at, Text(node.text));
+  counters_.references.fetch_add(1, std::memory_order_relaxed);
   named_.reset();
   record(reference_record(RecordKind::reference_set, node.text));
   return true;
@@ -38,6 +46,7 @@ bool Rules::erase_reference(NodeId node) {
   if (at == nodes.end() || at->view() != node.text) return false;
   record(reference_record(RecordKind::reference_erased, node.text));
   nodes.erase(at);
+  counters_.references.fetch_sub(1, std::memory_order_relaxed);
   named_.reset();
   if (nodes.empty()) resource_.references.reset();
   return true;
@@ -45,6 +54,7 @@ bool Rules::erase_reference(NodeId node) {
 
 void Rules::clear_references() {
   if (!resource_.references) return;
+  counters_.references.fetch_sub(resource_.references->size(), std::memory_order_relaxed);
   for (const Text& node : *resource_.references) record(reference_record(RecordKind::reference_erased, node));
   resource_.references.reset();
   named_.reset();
@@ -97,6 +107,11 @@ ReferencesAnswer Rules::add_reference(NodeId node) {
     ReferencesAnswer busy;
     busy.refusal = Refusal::busy;
     return busy;
+  }
+  if (!has_room_for_reference(node)) {
+    ReferencesAnswer full;
+    full.refusal = Refusal::too_many_references;
+    return full;
   }
   return changed_references(insert_reference(node));
 }

@@ -46,6 +46,10 @@ struct EngineSettings {
   Duration max_hold = std::chrono::hours(1);                     // S23; 0 = for ever
   Duration stall_timeout = Duration(0);                          // S22; 0 = off
   uint32_t max_queue = 100'000;                                  // waiters a lane
+  // Of all resources together; beyond them a call is refused. Several threads at once may pass them by a few.
+  size_t max_resources = 10'000'000;
+  size_t max_references = 10'000'000;
+  size_t max_waiters = 1'000'000;
   // S35: for whoever was not heard of for claim_timeout when its turn comes.
   Duration short_claim() const { return std::max(claim_timeout / 10, std::min(claim_timeout, shortest_claim)); }
   uint32_t most_told = 500;  // waiters of an ended queue that are told in one step (S34)

@@ -26,6 +26,7 @@ Resource& Shard::pin_or_create(ResourceId id) {
     table_.insert(resource);
     resource->slot = uint32_t(all_.size());
     all_.push_back(resource);
+    size_.store(all_.size(), std::memory_order_relaxed);
   }
   resource->state.fetch_add(kPin, std::memory_order_acquire);
   return *resource;
@@ -79,6 +80,7 @@ void Shard::erase_if_unused(std::string_view id) {
   all_.back()->slot = erased->slot;
   all_[erased->slot] = all_.back();
   all_.pop_back();
+  size_.store(all_.size(), std::memory_order_relaxed);
 }
 
 std::vector<Resource*> Shard::pin_due(Time now, size_t limit) {
@@ -98,9 +100,9 @@ Time Shard::next_deadline() const {
   return heap_.next();
 }
 
-size_t Shard::size() const {
+bool Shard::contains(ResourceId id) const {
   const SharedLocked lock(mutex_);
-  return all_.size();
+  return table_.contains(id.text);
 }
 
 }  // namespace turnstile

@@ -1,6 +1,7 @@
 // One of the tables that resources are spread over, and the deadlines of what is in it.
 #pragma once
 
+#include <atomic>
 #include <boost/unordered/unordered_flat_set.hpp>
 #include <memory>
 #include <span>
@@ -45,7 +46,8 @@ class Shard {
   // Takes out and pins those that are due, at most `limit`.
   std::vector<Resource*> pin_due(Time now, size_t limit);
   Time next_deadline() const;
-  size_t size() const;
+  size_t size() const { return size_.load(std::memory_order_relaxed); }
+  bool contains(ResourceId id) const;
 
  private:
   static constexpr uint32_t kEmptyBit = 1, kPin = 2;
@@ -68,6 +70,7 @@ class Shard {
   // Boost's flat set: 10 bytes an entry where std::unordered_set takes 40.
   boost::unordered_flat_set<Resource*, Hash, Same> table_ TS_GUARDED_BY(mutex_);
   std::vector<Resource*> all_ TS_GUARDED_BY(mutex_);  // the same ones, each at its `slot`
+  std::atomic<size_t> size_{0};                       // of both, for those who only want to know
 
   mutable Mutex heap_mutex_;
   DeadlineHeap<Resource, &Resource::place> heap_ TS_GUARDED_BY(heap_mutex_);

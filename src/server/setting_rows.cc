@@ -177,6 +177,12 @@ void add_limits(std::vector<SettingRow>& rows) {
   constexpr uint64_t kMany = 100'000'000;
   rows.push_back(number_row("max-queue", "waiters a lane", 1, kMany,
                             [](Settings& s) -> uint32_t& { return s.engine.max_queue; }));
+  rows.push_back(number_row("max-resources", "resources that anything is known of", 1, 100 * kMany,
+                            [](Settings& s) -> size_t& { return s.engine.max_resources; }));
+  rows.push_back(number_row("max-references", "references of all resources together", 1, 100 * kMany,
+                            [](Settings& s) -> size_t& { return s.engine.max_references; }));
+  rows.push_back(number_row("max-waiters", "waiters in all queues together", 1, 100 * kMany,
+                            [](Settings& s) -> size_t& { return s.engine.max_waiters; }));
   rows.push_back(number_row("max-body", "bytes of a request's body", 1024, 1 << 30,
                             [](Settings& s) -> size_t& { return s.http.max_body; }));
   rows.push_back(number_row("max-connections", "connections", 1, kMany,

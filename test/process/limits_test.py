@@ -66,5 +66,27 @@ class GoneTest(ServerCase):
         self.race(scenario)
 
 
+class MostTest(ServerCase):
+    flags = ("--max-waiters", "2", "--max-references", "3", "--max-resources", "5")
+
+    def test_what_is_beyond_a_limit_is_refused_and_the_setting_is_named(self):
+        self.hold("a")
+        self.queue("b")
+        self.queue("c")
+        refused = self.lock("d")
+        self.assert_refused(refused, 429, "too_many_requests")
+        self.assertIn("max-waiters", refused["message"])
+        for node in "abc":
+            self.client.post("/refs/add", resource_id="used", node_id=node)
+        refused = self.client.post("/refs/add", resource_id="used", node_id="d")
+        self.assert_refused(refused, 429, "too_many_requests")
+        self.assertIn("max-references", refused["message"])
+        for i in range(3):
+            self.hold("a", "own", resource_id=f"r{i}")
+        refused = self.lock("a", "own", resource_id="more")
+        self.assert_refused(refused, 429, "too_many_requests")
+        self.assertIn("max-resources", refused["message"])
+
+
 if __name__ == "__main__":
     harness.main()

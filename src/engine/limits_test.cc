@@ -1,0 +1,69 @@
+// The limits of EngineSettings: what is beyond them is refused, and what goes makes room again.
+#include "engine/test_engine.h"
+
+namespace turnstile {
+namespace {
+
+TEST(Limits, OneResourceTooManyIsRefusedUntilAnotherHasGone) {
+  EngineSettings settings;
+  settings.max_resources = 10;
+  settings.retain_released = Duration(0);
+  TestEngine t(settings);
+  for (int i = 0; i < 10; ++i) t.lock("job", fmt::format("r{}", i), "n");
+  EXPECT_EQ(t.lock("job", "more", "n").refusal, Refusal::too_many_resources);
+  EXPECT_EQ(t.add_reference("more", "n").refusal, Refusal::too_many_resources);
+  EXPECT_EQ(t.engine.resource_count(), 10u);
+  EXPECT_EQ(t.lock("other", "r3", "n").state, LockState::acquired) << "a known one is not another";
+  t.succeed("job", "r0", "n");
+  EXPECT_EQ(t.lock("job", "more", "n").state, LockState::acquired);
+}
+
+TEST(Limits, OneReferenceTooManyIsRefusedUntilAnotherIsReleased) {
+  EngineSettings settings;
+  settings.max_references = 3;
+  settings.retain_completed = Duration(0);
+  TestEngine t(settings);
+  for (const char* node : {"a", "b", "c"}) t.add_reference("r", node);
+  EXPECT_EQ(t.add_reference("s", "d").refusal, Refusal::too_many_references);
+  EXPECT_EQ(t.add_reference("r", "a").refusal, Refusal::none) << "it is there already";
+  const LockAnswer refused = t.lock("pull", "r", "d");
+  EXPECT_EQ(refused.state, LockState::refused) << "who cannot be counted must not skip";
+  EXPECT_EQ(refused.refusal, Refusal::too_many_references);
+  EXPECT_EQ(t.lock("pull", "r", "a").state, LockState::skipped);
+  t.release_reference("r", "b");
+  EXPECT_EQ(t.lock("pull", "r", "d").state, LockState::skipped);
+}
+
+TEST(Limits, WhoeverHasDoneTheWorkIsCountedAllTheSame) {
+  EngineSettings settings;
+  settings.max_references = 1;
+  TestEngine t(settings);
+  t.add_reference("r", "a");
+  t.lock("pull", "s", "b");
+  t.lock(Ask("pull", "s", "c").poll(3));
+  t.succeed("pull", "s", "b");
+  EXPECT_THAT(t.references("s"), ::testing::ElementsAre("b", "c"));
+  for (const char* node : {"a", "b", "c"}) t.release_node(node);
+  EXPECT_EQ(t.add_reference("r", "a").refusal, Refusal::none) << "the count is right again";
+}
+
+TEST(Limits, OneWaiterTooManyIsRefusedUntilAnotherHasLeft) {
+  EngineSettings settings;
+  settings.max_waiters = 4;
+  TestEngine t(settings);
+  for (const char* resource : {"r", "s"}) {
+    t.lock("pull", resource, "n0");
+    for (const char* node : {"n1", "n2"}) t.lock("pull", resource, node);
+  }
+  EXPECT_EQ(t.lock("pull", "s", "n3").refusal, Refusal::too_many_waiters);
+  EXPECT_EQ(t.lock("pull", "s", "n2").state, LockState::queued) << "asked again";
+  const auto again = TestEngine::load(t.sink.log.records, t.now, settings);
+  EXPECT_EQ(again->lock("pull", "s", "n3").refusal, Refusal::too_many_waiters) << "also after a restart";
+  t.cancel("pull", "r", "n1");
+  EXPECT_EQ(t.lock("pull", "s", "n3").state, LockState::queued);
+  t.fail_permanently("pull", "s", "n0", "404");
+  for (const char* node : {"n4", "n5", "n6"}) EXPECT_EQ(t.lock("pull", "r", node).state, LockState::queued);
+}
+
+}  // namespace
+}  // namespace turnstile
