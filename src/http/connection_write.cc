@@ -131,7 +131,10 @@ void Connection::close_now() {
   closed_ = true;
   if (stream_) loop_.counters().streams_open.fetch_sub(1, std::memory_order_relaxed);
   gate_hook_.unlink();
-  if (out_) loop_.give_buffer(std::move(out_));
+  if (out_) {
+    for (Receipt& receipt : out_->receipts) receipt.lost = true;
+    loop_.give_buffer(std::move(out_));
+  }
   socket_.reset();
   loop_.closed(*this);
 }

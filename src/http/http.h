@@ -42,6 +42,7 @@ struct Receipt {
   ConnectionId connection = ConnectionId::none;
   uint64_t number = 0;
   Time time{};
+  bool lost = false;  // set on the way: the connection ended before any of the answer was with the kernel
 };
 
 struct Response {

@@ -24,13 +24,14 @@ void LoopHandler::answer_poll(const PollAnswer& answer) {
       erase_if_plain(connection);
     }
   }
-  const http::Receipt receipt{connection, kPollReceipt, answer.granted_at};
+  http::Receipt receipt{connection, kPollReceipt, answer.granted_at};
   http::Response response;
   response.status = answer.status;
   response.body = answer.body;
   response.gate = answer.sequence;
   response.receipts = {&receipt, 1};
-  if (!loop_.answer(connection, response)) resolve_poll(receipt);
+  receipt.lost = !loop_.answer(connection, response);
+  if (receipt.lost) resolve_poll(receipt);
   app_.metrics().count_request(answer.status);
 }
 
@@ -38,12 +39,16 @@ void LoopHandler::answer_poll(const PollAnswer& answer) {
 void LoopHandler::resolve_poll(const http::Receipt& receipt) {
   service_->answered_poll();
   if (receipt.time == Time{}) return;  // not a grant
-  app_.metrics().observe_handover(std::chrono::duration<double>(service_->now() - receipt.time).count());
+  const Time now = service_->now();
+  if (!receipt.lost) app_.metrics().observe_handover(std::chrono::duration<double>(now - receipt.time).count());
   const auto found = connections_.find(uint64_t(receipt.connection));
   if (found == connections_.end() || found->second.granted == Token::none) return;
-  found->second.granted = Token::none;
-  found->second.poll.reset();
+  const Token token = std::exchange(found->second.granted, Token::none);
+  const Errand poll = *std::exchange(found->second.poll, std::nullopt);
   erase_if_plain(receipt.connection);
+  if (!receipt.lost) return;
+  service_->engine().undelivered(poll.lane(), poll.who(), token, now, fresh());  // S36
+  settle_without_answer();
 }
 
 void LoopHandler::on_timer(http::ConnectionId connection) {
@@ -67,6 +72,10 @@ void LoopHandler::on_closed(http::ConnectionId connection) {
   const ConnectionState state = std::move(found->second);
   connections_.erase(found);
   const uint64_t id = uint64_t(connection);
+  if (state.granted != Token::none) {  // its receipt is still to come, and says whether the answer left
+    connections_[id].granted = state.granted;
+    connections_[id].poll = state.poll;
+  }
   if (state.stream) --streams_;
   if (service_ == nullptr) return;
   const Time now = service_->now();
