@@ -9,8 +9,7 @@ namespace turnstile::http {
 namespace {
 
 constexpr Duration kTick = std::chrono::milliseconds(10);
-constexpr std::chrono::microseconds kSpin{250};  // docs/decisions/0012-looking-before-sleeping.md
-constexpr unsigned kSlotBits = 20;               // of an id; above them a number that is never used twice
+constexpr unsigned kSlotBits = 20;  // of an id; above them a number that is never used twice
 constexpr uint64_t kSlotMask = (uint64_t(1) << kSlotBits) - 1;
 // One success may end 10,000 waits, and a thousand streams may have to be cut: others get their turn between.
 constexpr size_t kScheduledATurn = 64;
@@ -67,17 +66,21 @@ bool EventLoop::work(std::chrono::milliseconds patience) {
   return ready || tasks || has_scheduled();
 }
 
-// Looks for work for a moment before it sleeps, if the last sleep was short: to be woken from sleep takes
+// Looks for work for a moment before it sleeps, if that is likely to find some: to be woken from sleep takes
 // longer than most requests, and a lock that is handed around pays for it at every step (decision 0012).
 void EventLoop::wait_for_work() {
-  using Clock = std::chrono::steady_clock;
-  const auto idle_since = Clock::now();
-  const bool hopeful = spins_ && last_idle_ < kSpin;
+  using From = LookPredictor::From;
+  const From from = gated_.empty() ? From::peers : From::disk;
+  const Time since = clock_.now();
   bool found = false;
-  while (hopeful && !found && !stopping_.load(std::memory_order_relaxed) && Clock::now() - idle_since < kSpin)
-    found = work({});
+  if (spins_ && look_.pays(from)) {
+    do found = work({});
+    while (!found && !stopping_.load(std::memory_order_relaxed) &&
+           now_ - since < LookPredictor::kLongestLook);
+  }
   if (!found) sleep();
-  last_idle_ = Clock::now() - idle_since;
+  // now_ is when the wait ended; what was done then is not part of it.
+  look_.learn(from, now_ - since, found);
 }
 
 void EventLoop::sleep() {

@@ -13,6 +13,7 @@
 #include "base/unique_fd.h"
 #include "http/connection.h"
 #include "http/counters.h"
+#include "http/look_predictor.h"
 #include "http/poller.h"
 
 namespace turnstile::http {
@@ -120,7 +121,7 @@ class EventLoop final : public Loop {
   Time now_{};
   Time next_sweep_ = kNever;
   const bool spins_ = std::thread::hardware_concurrency() > 1;
-  std::chrono::nanoseconds last_idle_{std::chrono::seconds(1)};  // how long it last waited for work
+  LookPredictor look_;
   DeadlineHeap<Connection, &Connection::place_> deadlines_;
   ResponseWriter writer_;
   uint64_t last_number_ = 0;  // of connections
