@@ -196,8 +196,10 @@ TEST(Regression, L18_KeysThatComeAndGoTakeNoMemory) {
   }
   EXPECT_EQ(engine.resource_count(), size_t(kKeys));
   out.clear();
-  engine.release_node(NodeId("n1"), now, out);
-  engine.release_node(NodeId("n2"), now, out);
+  for (const char* node : {"n1", "n2"}) {
+    ReleaseNodeWalk walk((NodeId(node)));
+    EXPECT_TRUE(engine.release_node_some(walk, SIZE_MAX, now, out, [](Effects&) {}));
+  }
   while (engine.next_deadline() != kNever) {
     now = std::max(now + ms(100), engine.next_deadline());
     while (engine.expire(now, out, 1'000, [](Effects&) {}) > 0) {
