@@ -16,14 +16,6 @@ if(NOT TARGET ts_client)
   return()
 endif()
 
-# Their objects go into the shared libraries. turnstiled is not affected: it is compiled when it is linked (decision
-# 0014), and then as the executable that it is.
-foreach(folder base engine events api carry_out client refcount fake)
-  if(TARGET ts_${folder})
-    set_target_properties(ts_${folder} PROPERTIES
-      POSITION_INDEPENDENT_CODE ON CXX_VISIBILITY_PRESET hidden VISIBILITY_INLINES_HIDDEN ON)
-  endif()
-endforeach()
 
 # turnstile_shared_library(TARGET OUTPUT EXPORTED_NAME SOURCES ... USES ... PUBLIC_USES ...)
 function(turnstile_shared_library name)
