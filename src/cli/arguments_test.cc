@@ -18,11 +18,10 @@ struct Parsed {
 };
 
 void parse_words(Parsed& parsed, const std::vector<std::string>& words) {
-  CLI::App app;
-  add_everything(app, parsed.context);
+  CommandLine program = make_command_line(parsed.context);
   testing::internal::CaptureStderr();
   testing::internal::CaptureStdout();
-  parsed.exit = parse(app, parsed.context, words);
+  parsed.exit = parse(program, parsed.context, words);
   parsed.out = testing::internal::GetCapturedStdout();
   parsed.error = testing::internal::GetCapturedStderr();
 }
@@ -91,17 +90,16 @@ TEST(Arguments, AWordThatIsNoCommandIsNamed) {
 }
 
 TEST(Arguments, HelpOfEveryCommandHasExamplesAndExitCodes) {
-  CLI::App app;
   Context context;
-  add_everything(app, context);
-  const auto commands = app.get_subcommands({});
+  const CommandLine program = make_command_line(context);
+  const std::vector<Command> commands = program.commands();
   EXPECT_EQ(commands.size(), 13U);
-  for (const CLI::App* command : commands) {
+  for (const Command& command : commands) {
     Parsed parsed;
-    parse_words(parsed, {command->get_name(), "--help"});
+    parse_words(parsed, {command.name(), "--help"});
     EXPECT_EQ(parsed.exit, kOk);
     EXPECT_THAT(parsed.out, HasSubstr("Examples:"));
-    EXPECT_THAT(parsed.out, HasSubstr("turnstile " + command->get_name()));
+    EXPECT_THAT(parsed.out, HasSubstr("turnstile " + command.name()));
     EXPECT_THAT(parsed.out, HasSubstr("14 no server"));
   }
 }

@@ -95,18 +95,17 @@ int bench(const Context& context, const BenchOptions& options) {
 
 }  // namespace
 
-void add_bench_command(CLI::App& app, Context& context) {
+void add_bench_command(Command& program, Context& context) {
   auto options = std::make_shared<BenchOptions>();
-  CLI::App* command = add_command(app, "bench", "Put load on a server of yours, and measure it.",
-                                  "  turnstile bench --seconds 2\n"
-                                  "  turnstile bench --mode handover --connections 32\n");
-  command->add_option("--connections", options->connections, "clients, each with a thread (8)")
-      ->check(CLI::Range(1, 1'000));
-  command->add_option("--seconds", options->seconds, "for each mode (5)")->check(CLI::Range(0.1, 3'600.0));
-  command->add_option("--mode", options->mode, "only this one (all)")
-      ->check(CLI::IsMember({"pair", "handover", "fanout", "batch"}));
-  command->add_flag("--yes", options->yes, "also a server that is not on this machine");
-  runs(command, context, options, bench);
+  Command command = program.command("bench", "Put load on a server of yours, and measure it.",
+                                    "  turnstile bench --seconds 2\n"
+                                    "  turnstile bench --mode handover --connections 32\n");
+  command.option("--connections", options->connections, "clients, each with a thread (8)").between(1, 1'000);
+  command.option("--seconds", options->seconds, "for each mode (5)").between(0.1, 3'600.0);
+  command.option("--mode", options->mode, "only this one (all)")
+      .one_of({"pair", "handover", "fanout", "batch"});
+  command.flag("--yes", options->yes, "also a server that is not on this machine");
+  command.runs(context, options, bench);
 }
 
 }  // namespace turnstile::cli

@@ -11,27 +11,21 @@ struct CompletionOptions {
   std::string shell;
 };
 
-std::string flags_of(const CLI::App& app) {
-  std::string out;
-  for (const CLI::Option* option : app.get_options()) {
-    for (const std::string& name : option->get_lnames()) out += (out.empty() ? "--" : " --") + name;
-  }
-  return out;
+std::string flags_of(const Command& command) {
+  return fmt::format("{}", fmt::join(command.option_names(), " "));
 }
 
-std::string commands_of(const CLI::App& app) {
+std::string commands_of(const Command& program) {
   std::string out;
-  for (const CLI::App* command : app.get_subcommands({}))
-    out += (out.empty() ? "" : " ") + command->get_name();
+  for (const Command& command : program.commands()) out += (out.empty() ? "" : " ") + command.name();
   return out;
 }
 
 // The words for each command, as a `case` of sh: both shells understand it.
-std::string cases_of(const CLI::App& app) {
+std::string cases_of(const Command& program) {
   std::string out;
-  for (const CLI::App* command : app.get_subcommands({})) {
-    out += fmt::format("    {}) choices=\"{}\" ;;\n", command->get_name(), flags_of(*command));
-  }
+  for (const Command& command : program.commands())
+    out += fmt::format("    {}) choices=\"{}\" ;;\n", command.name(), flags_of(command));
   return out;
 }
 
@@ -68,24 +62,21 @@ compdef _turnstile turnstile
 )";
 
 int completion(const Context&, const CompletionOptions& options) {
-  CLI::App app;
   Context unused;
-  add_everything(app, unused);
-  fmt::print(fmt::runtime(options.shell == "bash" ? kBash : kZsh), fmt::arg("commands", commands_of(app)),
-             fmt::arg("cases", cases_of(app)), fmt::arg("flags", flags_of(app)));
+  const CommandLine program = make_command_line(unused);
+  fmt::print(fmt::runtime(options.shell == "bash" ? kBash : kZsh), fmt::arg("commands", commands_of(program)),
+             fmt::arg("cases", cases_of(program)), fmt::arg("flags", flags_of(program)));
   return kOk;
 }
 
 }  // namespace
 
-void add_completion_command(CLI::App& app, Context& context) {
+void add_completion_command(Command& program, Context& context) {
   auto options = std::make_shared<CompletionOptions>();
-  CLI::App* command = add_command(app, "completion", "Print a completion script for a shell.",
-                                  "  source <(turnstile completion bash)\n");
-  command->add_option("SHELL", options->shell, "bash or zsh")
-      ->required()
-      ->check(CLI::IsMember({"bash", "zsh"}));
-  runs(command, context, options, completion);
+  Command command = program.command("completion", "Print a completion script for a shell.",
+                                    "  source <(turnstile completion bash)\n");
+  command.option("SHELL", options->shell, "bash or zsh").required().one_of({"bash", "zsh"});
+  command.runs(context, options, completion);
 }
 
 }  // namespace turnstile::cli

@@ -51,32 +51,4 @@ Expected<LockClient> Context::client(int retries) const {
   return LockClient::create(std::move(*made));
 }
 
-void add_lane(CLI::App& command, Lane& lane, bool required) {
-  command.add_option("TYPE", lane.type, "the operation: pull, update, delete, or a name of your own")
-      ->required(required);
-  command.add_option("RESOURCE", lane.resource, "what it is done to")->required(required);
-}
-
-void add_duration(CLI::App& command, const std::string& name, std::optional<Milliseconds>& value,
-                  const std::string& description) {
-  command
-      .add_option_function<std::string>(
-          name,
-          [name, &value](const std::string& text) {
-            const Result<Milliseconds> parsed = parse_duration(text);
-            if (!parsed) throw CLI::ValidationError(name, parsed.error().message);
-            value = *parsed;
-          },
-          description)
-      ->type_name("DURATION");
-}
-
-CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& description,
-                      const std::string& examples) {
-  CLI::App* command = app.add_subcommand(name, description);
-  command->fallthrough();  // --server and the like may stand behind the command, too
-  command->footer("Examples:\n" + examples + "\n" + exit_code_help());
-  return command;
-}
-
 }  // namespace turnstile::cli

@@ -1,11 +1,7 @@
-// What every command shares: the global options, the way to a client, and the helpers with which commands
-// declare themselves.
+// What every command shares: the global options and the way to a client.
 #pragma once
 
-#include <CLI/CLI.hpp>
 #include <functional>
-#include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -38,21 +34,5 @@ struct Context {
 struct Lane {
   std::string type, resource;
 };
-
-void add_lane(CLI::App& command, Lane& lane, bool required = true);
-// --NAME DURATION; a value that is none is a fault of usage.
-void add_duration(CLI::App& command, const std::string& name, std::optional<Milliseconds>& value,
-                  const std::string& description);
-// A command with a paragraph of examples at the end of its help.
-CLI::App* add_command(CLI::App& app, const std::string& name, const std::string& description,
-                      const std::string& examples);
-// Chooses `run` when the command was given. `options` live as long as it.
-template <class Options>
-void runs(CLI::App* command, Context& context, std::shared_ptr<Options> options,
-          int (*run)(const Context&, const Options&)) {
-  command->callback([&context, options, run] {
-    context.run = [&context, options, run] { return run(context, *options); };
-  });
-}
 
 }  // namespace turnstile::cli

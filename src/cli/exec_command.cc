@@ -118,31 +118,27 @@ int exec(const Context& context, const ExecOptions& options) {
 
 }  // namespace
 
-void add_exec_command(CLI::App& app, Context& context) {
+void add_exec_command(Command& program, Context& context) {
   auto options = std::make_shared<ExecOptions>();
-  CLI::App* command = add_command(
-      app, "exec", "Run a command while holding a lock: turnstile exec TYPE RESOURCE -- COMMAND...",
+  Command command = program.command(
+      "exec", "Run a command while holding a lock: turnstile exec TYPE RESOURCE -- COMMAND...",
       "  turnstile exec pull sha256:4f5a -- fetch-layer sha256:4f5a\n"
       "  turnstile exec migrate db --wait 10m -- ./migrate.sh    # a plain mutex, for any name\n"
       "The command finds TURNSTILE_TOKEN, TURNSTILE_ATTEMPT, TURNSTILE_PREVIOUS_ERROR,\n"
       "TURNSTILE_OPERATION and TURNSTILE_RESOURCE in its environment, and may write lines\n"
       "\"DONE TOTAL\" to the descriptor $TURNSTILE_PROGRESS_FD.\n");
-  add_lane(*command, options->lane);
-  add_duration(*command, "--wait", options->wait, "how long to wait for one's turn (for ever)");
-  add_duration(*command, "--lease", options->lease, "how soon a lost connection costs the hold (10s)");
-  command->add_option("--scope", options->scope, "what it excludes (the server's default)")
-      ->check(CLI::IsMember({"operation", "resource"}));
-  command->add_option("--info", options->info, "free text for people");
-  command->add_flag("--bond", options->bond,
-                    "hand over within the server's bond-grace when this process is killed (docs/cli.md)");
-  command
-      ->add_option("--permanent-exit-codes", options->permanent_exit_codes,
-                   "with these nobody is to try again")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->check(CLI::Range(1, 255))
-      ->type_name("N[,N...]");
-  runs(command, context, options, exec);
+  command.lane(options->lane);
+  command.duration("--wait", options->wait, "how long to wait for one's turn (for ever)");
+  command.duration("--lease", options->lease, "how soon a lost connection costs the hold (10s)");
+  command.option("--scope", options->scope, "what it excludes (the server's default)")
+      .one_of({"operation", "resource"});
+  command.option("--info", options->info, "free text for people");
+  command.flag("--bond", options->bond,
+               "hand over within the server's bond-grace when this process is killed (docs/cli.md)");
+  command.list("--permanent-exit-codes", options->permanent_exit_codes, "with these nobody is to try again")
+      .between(1, 255)
+      .shown_as("N[,N...]");
+  command.runs(context, options, exec);
 }
 
 }  // namespace turnstile::cli

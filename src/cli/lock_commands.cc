@@ -141,67 +141,61 @@ int cancel(const Context& context, const CancelOptions& options) {
   return kOk;
 }
 
-void add_lock(CLI::App& app, Context& context) {
+void add_lock(Command& program, Context& context) {
   auto options = std::make_shared<LockOptions>();
-  CLI::App* command =
-      add_command(app, "lock", "Take a lock and print its token; it stays held after this ends.",
-                  "  TOKEN=$(turnstile lock update db-schema --wait 30s --lease 5m)\n"
-                  "  turnstile unlock update db-schema --token \"$TOKEN\"\n");
-  add_lane(*command, options->lane);
-  add_duration(*command, "--wait", options->wait, "how long to wait for one's turn (not at all)");
-  add_duration(*command, "--lease", options->lease,
-               "the hold ends by itself after this, unless renewed (the server's max_hold)");
-  command->add_option("--scope", options->scope, "what it excludes (the server's default)")
-      ->check(CLI::IsMember({"operation", "resource"}));
-  command->add_option("--request-id", options->request_id, "to come back to a hold or place in the queue");
-  command->add_option("--info", options->info, "free text for people");
-  command->add_flag("--dereference", options->dereference,
-                    "of a delete: drop this node's own reference first");
-  runs(command, context, options, lock);
+  Command command = program.command("lock", "Take a lock and print its token; it stays held after this ends.",
+                                    "  TOKEN=$(turnstile lock update db-schema --wait 30s --lease 5m)\n"
+                                    "  turnstile unlock update db-schema --token \"$TOKEN\"\n");
+  command.lane(options->lane);
+  command.duration("--wait", options->wait, "how long to wait for one's turn (not at all)");
+  command.duration("--lease", options->lease,
+                   "the hold ends by itself after this, unless renewed (the server's max_hold)");
+  command.option("--scope", options->scope, "what it excludes (the server's default)")
+      .one_of({"operation", "resource"});
+  command.option("--request-id", options->request_id, "to come back to a hold or place in the queue");
+  command.option("--info", options->info, "free text for people");
+  command.flag("--dereference", options->dereference, "of a delete: drop this node's own reference first");
+  command.runs(context, options, lock);
 }
 
-void add_unlock(CLI::App& app, Context& context) {
+void add_unlock(Command& program, Context& context) {
   auto options = std::make_shared<UnlockOptions>();
-  CLI::App* command =
-      add_command(app, "unlock", "Release a hold, as a success or, with --fail, as a failure.",
-                  "  turnstile unlock pull sha256:4f5a --token 1234\n"
-                  "  turnstile unlock pull sha256:4f5a --token 1234 --fail 'disk full'\n");
-  add_lane(*command, options->lane);
-  command->add_option("--token", options->token, "the token that lock printed");
-  command->add_option("--request-id", options->request_id, "of the hold, when its token is not known");
-  CLI::Option* failed =
-      command->add_option("--fail", options->error, "it failed, and why: the next takes over");
-  command
-      ->add_flag("--permanent", options->permanent, "nobody can do better: all waiters end with this error")
-      ->needs(failed);
-  command->callback([&context, options, failed] {
-    options->failed = failed->count() > 0;
+  Command command = program.command("unlock", "Release a hold, as a success or, with --fail, as a failure.",
+                                    "  turnstile unlock pull sha256:4f5a --token 1234\n"
+                                    "  turnstile unlock pull sha256:4f5a --token 1234 --fail 'disk full'\n");
+  command.lane(options->lane);
+  command.option("--token", options->token, "the token that lock printed");
+  command.option("--request-id", options->request_id, "of the hold, when its token is not known");
+  const Option failed = command.option("--fail", options->error, "it failed, and why: the next takes over");
+  command.flag("--permanent", options->permanent, "nobody can do better: all waiters end with this error")
+      .needs(failed);
+  command.when_given([&context, options, failed] {
+    options->failed = failed.given();
     context.run = [&context, options] { return unlock(context, *options); };
   });
 }
 
 }  // namespace
 
-void add_lock_commands(CLI::App& app, Context& context) {
-  add_lock(app, context);
-  add_unlock(app, context);
+void add_lock_commands(Command& program, Context& context) {
+  add_lock(program, context);
+  add_unlock(program, context);
 
   auto renewal = std::make_shared<RenewOptions>();
-  CLI::App* command = add_command(app, "renew", "Prolong the lease of a hold.",
-                                  "  turnstile renew update db-schema --token \"$TOKEN\" --lease 5m\n");
-  add_lane(*command, renewal->lane);
-  command->add_option("--token", renewal->token, "the token that lock printed")->required();
-  command->add_option("--request-id", renewal->request_id, "of the hold");
-  add_duration(*command, "--lease", renewal->lease, "from now on");
-  command->get_option("--lease")->required();
-  runs(command, context, renewal, renew);
+  Command command = program.command("renew", "Prolong the lease of a hold.",
+                                    "  turnstile renew update db-schema --token \"$TOKEN\" --lease 5m\n");
+  command.lane(renewal->lane);
+  command.option("--token", renewal->token, "the token that lock printed").required();
+  command.option("--request-id", renewal->request_id, "of the hold");
+  command.duration("--lease", renewal->lease, "from now on").required();
+  command.runs(context, renewal, renew);
 
   auto waiter = std::make_shared<CancelOptions>();
   command =
-      add_command(app, "cancel", "Leave a queue.", "  turnstile cancel pull sha256:4f5a --request-id r1\n");
-  add_lane(*command, waiter->lane);
-  command->add_option("--request-id", waiter->request_id, "of the one that waits")->required();
-  runs(command, context, waiter, cancel);
+      program.command("cancel", "Leave a queue.", "  turnstile cancel pull sha256:4f5a --request-id r1\n");
+  command.lane(waiter->lane);
+  command.option("--request-id", waiter->request_id, "of the one that waits").required();
+  command.runs(context, waiter, cancel);
 }
 
 }  // namespace turnstile::cli

@@ -137,25 +137,25 @@ int list(const Context& context, const ListOptions& options) {
 
 }  // namespace
 
-void add_look_commands(CLI::App& app, Context& context) {
+void add_look_commands(Command& program, Context& context) {
   auto lane = std::make_shared<StatusOptions>();
-  CLI::App* command = add_command(app, "status", "Show one lane, or without arguments the server.",
-                                  "  turnstile status\n"
-                                  "  turnstile status pull sha256:4f5a\n");
-  add_lane(*command, lane->lane, false);
-  runs(command, context, lane, status);
+  Command command = program.command("status", "Show one lane, or without arguments the server.",
+                                    "  turnstile status\n"
+                                    "  turnstile status pull sha256:4f5a\n");
+  command.lane(lane->lane, false);
+  command.runs(context, lane, status);
 
   auto filter = std::make_shared<ListOptions>();
   command =
-      add_command(app, "list", "List what is held, waited for, kept or referenced (json: one object a line).",
-                  "  turnstile list --state held\n"
-                  "  turnstile list --prefix sha256: --type pull --output json\n");
-  command->add_option("--prefix", filter->prefix, "only resources that begin so");
-  command->add_option("--type", filter->type, "only this operation");
-  command->add_option("--state", filter->state, "only lanes in this state")
-      ->check(CLI::IsMember({"idle", "held", "waiting", "completed"}));
-  command->add_option("--limit", filter->limit, "at most so many (all)");
-  runs(command, context, filter, list);
+      program.command("list", "List what is held, waited for, kept or referenced (json: one object a line).",
+                      "  turnstile list --state held\n"
+                      "  turnstile list --prefix sha256: --type pull --output json\n");
+  command.option("--prefix", filter->prefix, "only resources that begin so");
+  command.option("--type", filter->type, "only this operation");
+  command.option("--state", filter->state, "only lanes in this state")
+      .one_of({"idle", "held", "waiting", "completed"});
+  command.option("--limit", filter->limit, "at most so many (all)");
+  command.runs(context, filter, list);
 }
 
 }  // namespace turnstile::cli

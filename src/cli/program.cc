@@ -3,7 +3,6 @@
 #include <fmt/format.h>
 
 #include <algorithm>
-#include <map>
 
 #include "base/version.h"
 
@@ -18,70 +17,42 @@ std::vector<std::string> without_command(const std::vector<std::string>& words, 
   return {words.begin(), mark};
 }
 
-std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
-  const auto commands = app.get_subcommands();
-  const std::string name = commands.empty() ? "" : " " + commands.back()->get_name();
-  std::string message = error.what();
-  if (commands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-    const std::vector<std::string> rest = app.remaining();
-    message = rest.empty() ? "no command was given" : fmt::format("'{}' is no command", rest.front());
-  }
-  return fmt::format("{}; see turnstile{} --help", message, name);
-}
-
 }  // namespace
 
-void add_everything(CLI::App& app, Context& context) {
-  app.name("turnstile");
-  app.set_version_flag("--version", fmt::format("turnstile {}", kVersion));
-  app.add_option(
-         "--server", context.servers,
-         "http://HOST:PORT, https://HOST:PORT or unix:PATH; several with commas (http://127.0.0.1:8086)")
-      ->delimiter(',')
-      ->allow_extra_args(false)
-      ->type_name("URL[,URL...]")
-      ->envname("TURNSTILE_SERVER");
-  app.add_option("--token-file", context.token_file, "a file with the bearer token to show")
-      ->type_name("FILE");
-  app.add_option("--node", context.node, "who this node is (the host's name)")->envname("TURNSTILE_NODE");
-  const std::map<std::string, Output> outputs = {{"text", Output::text}, {"json", Output::json}};
-  app.add_option("--output", context.output, "text for people, json for programs")
-      ->transform(CLI::CheckedTransformer(outputs).description(""))
-      ->type_name("text|json");
-  app.require_subcommand(1);
-  app.footer(exit_code_help());
-  add_lock_commands(app, context);
-  add_exec_command(app, context);
-  add_look_commands(app, context);
-  add_watch_command(app, context);
-  add_refs_commands(app, context);
-  add_top_command(app, context);
-  add_bench_command(app, context);
-  add_completion_command(app, context);
+CommandLine make_command_line(Context& context) {
+  CommandLine program(fmt::format("turnstile {}", kVersion));
+  program
+      .list("--server", context.servers,
+            "http://HOST:PORT, https://HOST:PORT or unix:PATH; several with commas (http://127.0.0.1:8086)")
+      .shown_as("URL[,URL...]")
+      .from_environment("TURNSTILE_SERVER");
+  program.option("--token-file", context.token_file, "a file with the bearer token to show").shown_as("FILE");
+  program.option("--node", context.node, "who this node is (the host's name)")
+      .from_environment("TURNSTILE_NODE");
+  program.option("--output", context.output, "text for people, json for programs");
+  add_lock_commands(program, context);
+  add_exec_command(program, context);
+  add_look_commands(program, context);
+  add_watch_command(program, context);
+  add_refs_commands(program, context);
+  add_top_command(program, context);
+  add_bench_command(program, context);
+  add_completion_command(program, context);
+  return program;
 }
 
-std::optional<int> parse(CLI::App& app, Context& context, const std::vector<std::string>& words) {
-  std::vector<std::string> ours = without_command(words, context);
-  std::ranges::reverse(ours);  // as CLI11 wants them
-  try {
-    app.parse(ours);
-  } catch (const CLI::CallForHelp&) {
-    fmt::print("{}", app.help());
-    return kOk;
-  } catch (const CLI::CallForVersion& version) {
-    fmt::print("{}\n", version.what());
-    return kOk;
-  } catch (const CLI::ParseError& error) {
-    return report(context.output, usage_message(app, error), "usage", kUsage);
-  }
-  return std::nullopt;
+std::optional<int> parse(CommandLine& program, Context& context, const std::vector<std::string>& words) {
+  const std::optional<CommandLine::NoCommand> end = program.parse(without_command(words, context));
+  if (!end) return std::nullopt;
+  if (end->wrong) return report(context.output, end->text, "usage", kUsage);
+  fmt::print("{}", end->text);
+  return kOk;
 }
 
 int run_program(const std::vector<std::string>& words) {
-  CLI::App app("Locks for a cluster, from the command line.");
   Context context;
-  add_everything(app, context);
-  if (const std::optional<int> exit = parse(app, context, words)) return *exit;
+  CommandLine program = make_command_line(context);
+  if (const std::optional<int> exit = parse(program, context, words)) return *exit;
   return context.run();
 }
 

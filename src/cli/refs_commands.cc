@@ -66,28 +66,26 @@ int break_hold(const Context& context, const BreakOptions& options) {
 
 }  // namespace
 
-void add_refs_commands(CLI::App& app, Context& context) {
+void add_refs_commands(Command& program, Context& context) {
   auto options = std::make_shared<RefsOptions>();
-  CLI::App* command = add_command(app, "refs", "Show, add or release references.",
-                                  "  turnstile refs sha256:4f5a\n"
-                                  "  turnstile refs sha256:4f5a --release --node node-a\n"
-                                  "  turnstile refs --release-node node-that-died\n");
-  command->add_option("RESOURCE", options->resource, "what is referenced");
-  CLI::Option* add = command->add_flag("--add", options->add, "this node uses it");
-  CLI::Option* release =
-      command->add_flag("--release", options->release, "this node does not use it any more");
-  CLI::Option* node =
-      command->add_option("--release-node", options->release_node, "all references of this node");
-  add->excludes(release)->excludes(node);
-  release->excludes(node);
-  runs(command, context, options, refs);
+  Command command = program.command("refs", "Show, add or release references.",
+                                    "  turnstile refs sha256:4f5a\n"
+                                    "  turnstile refs sha256:4f5a --release --node node-a\n"
+                                    "  turnstile refs --release-node node-that-died\n");
+  command.option("RESOURCE", options->resource, "what is referenced");
+  Option add = command.flag("--add", options->add, "this node uses it");
+  Option release = command.flag("--release", options->release, "this node does not use it any more");
+  const Option node = command.option("--release-node", options->release_node, "all references of this node");
+  add.excludes(release).excludes(node);
+  release.excludes(node);
+  command.runs(context, options, refs);
 
   auto breaking = std::make_shared<BreakOptions>();
-  command = add_command(app, "break", "End somebody's hold; the next in line takes over and sees the reason.",
-                        "  turnstile break pull sha256:4f5a --reason 'node-a is on fire'\n");
-  add_lane(*command, breaking->lane);
-  command->add_option("--reason", breaking->reason, "what everybody is told")->required();
-  runs(command, context, breaking, break_hold);
+  command = program.command("break", "End somebody's hold; the next in line takes over and sees the reason.",
+                            "  turnstile break pull sha256:4f5a --reason 'node-a is on fire'\n");
+  command.lane(breaking->lane);
+  command.option("--reason", breaking->reason, "what everybody is told").required();
+  command.runs(context, breaking, break_hold);
 }
 
 }  // namespace turnstile::cli

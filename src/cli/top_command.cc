@@ -151,13 +151,13 @@ int top(const Context& context, const TopOptions& options) {
 
 }  // namespace
 
-void add_top_command(CLI::App& app, Context& context) {
+void add_top_command(Command& program, Context& context) {
   auto options = std::make_shared<TopOptions>();
-  CLI::App* command = add_command(app, "top", "A live table of what is held and waited for; q ends it.",
-                                  "  turnstile top\n"
-                                  "  turnstile top --once\n");
-  command->add_flag("--once", options->once, "print one picture and end (as without a terminal)");
-  runs(command, context, options, top);
+  Command command = program.command("top", "A live table of what is held and waited for; q ends it.",
+                                    "  turnstile top\n"
+                                    "  turnstile top --once\n");
+  command.flag("--once", options->once, "print one picture and end (as without a terminal)");
+  command.runs(context, options, top);
 }
 
 }  // namespace turnstile::cli

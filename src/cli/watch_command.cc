@@ -79,17 +79,17 @@ int watch(const Context& context, const WatchOptions& options) {
 
 }  // namespace
 
-void add_watch_command(CLI::App& app, Context& context) {
+void add_watch_command(Command& program, Context& context) {
   auto options = std::make_shared<WatchOptions>();
-  CLI::App* command = add_command(app, "watch", "Follow what happens, one line (json: one object) an event.",
-                                  "  turnstile watch\n"
-                                  "  turnstile watch pull sha256:4f5a\n"
-                                  "  turnstile watch --prefix sha256: --output json\n");
-  add_lane(*command, options->lane, false);
-  command->add_option("--prefix", options->prefix, "only resources that begin so");
-  command->add_option("--after", options->after, "go on behind the event of this id");
-  command->add_option("--count", options->count, "end after so many (never)");
-  runs(command, context, options, watch);
+  Command command = program.command("watch", "Follow what happens, one line (json: one object) an event.",
+                                    "  turnstile watch\n"
+                                    "  turnstile watch pull sha256:4f5a\n"
+                                    "  turnstile watch --prefix sha256: --output json\n");
+  command.lane(options->lane, false);
+  command.option("--prefix", options->prefix, "only resources that begin so");
+  command.option("--after", options->after, "go on behind the event of this id");
+  command.option("--count", options->count, "end after so many (never)");
+  command.runs(context, options, watch);
 }
 
 }  // namespace turnstile::cli
