@@ -58,6 +58,20 @@ TEST(GroupCommit, EverythingPendingBecomesOneBatch) {
   EXPECT_EQ(commit.durable(), 100u);
 }
 
+TEST(GroupCommit, S28_ABatchEndsWithOneMarkOfTheLatestEventHoweverManyStepsItHas) {
+  HeldStore store;
+  GroupCommit commit(store, 1 << 20);
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  commit.append(kOne, at(1), 7);
+  store.entered.wait();
+  for (uint64_t n = 2; n <= 100; ++n) commit.append(kOne, at(1), 7 + n);
+  store.let_go.count_down();
+  ASSERT_TRUE(flush(commit));
+  commit.append(kOne, at(1));
+  commit.stop();
+  EXPECT_EQ(store.sizes, (std::vector<uint32_t>{2, 100, 1})) << "nothing new to mark in the last";
+}
+
 TEST(GroupCommit, S32_AfterAFailureNothingBecomesDurableAndNothingIsTriedAgain) {
   HeldStore store;
   store.fail_at = 1;

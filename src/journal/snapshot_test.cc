@@ -188,6 +188,27 @@ TEST(Snapshot, AFullDiskFailsTheSnapshotButNotTheLog) {
   EXPECT_EQ(*journal.recover(), world_after(30));
 }
 
+TEST(Snapshot, OneThatIsGivenUpLeavesNothingBehindAndTheLogGoesOn) {
+  SimulatedDisk disk;
+  {
+    DrivenJournal journal(disk, small_options());
+    ASSERT_TRUE(journal.recover());
+    journal.start();
+    for (uint64_t n = 1; n <= 20; ++n) ASSERT_TRUE(journal.commit(n));
+    std::stop_source stop;
+    const World world = world_after(20);
+    const auto dump = [&](const Journal::Write& write) {
+      world.dump(write);
+      stop.request_stop();
+    };
+    EXPECT_FALSE(journal->snapshot(dump, stop.get_token()));
+    for (uint64_t n = 21; n <= 30; ++n) ASSERT_TRUE(journal.commit(n));
+    EXPECT_TRUE(files(disk, "snapshot-").empty());
+  }
+  DrivenJournal journal(disk, small_options());
+  EXPECT_EQ(*journal.recover(), world_after(30));
+}
+
 TEST(Snapshot, S32_AnUnknownOutcomeOfNamingItEndsTheJournal) {
   for (const DiskCall which : {DiskCall::rename, DiskCall::sync_directory}) {
     SimulatedDisk disk;

@@ -120,6 +120,9 @@ void LoopHandler::erase_if_plain(http::ConnectionId connection) {
 
 void LoopHandler::end_life() {
   shut_down(ErrorCode::store_unavailable);
+  for (const auto& [id, state] : connections_)
+    if (state.stream) app_.close_stream();
+  streams_ = 0;
   connections_.clear();
   walks_.clear();
   service_ = nullptr;

@@ -1,0 +1,164 @@
+// The gate with a journal that is durable when the test says so, and loops that run when it says so.
+#include "service/gate.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+namespace turnstile {
+namespace {
+
+using ::testing::ElementsAre;
+using ::testing::IsEmpty;
+
+class ManualJournal : public Journal {
+ public:
+  Result<Recovered> recover(const Load&) override { return Recovered{}; }
+  void start(std::function<void(uint64_t)>, std::function<void(Error)>) override {}
+  uint64_t append(std::span<const Record>, Time, uint64_t last_event) override {
+    marked = last_event;
+    return ++appended;
+  }
+  uint64_t durable() const override { return safe; }
+  bool keeps_records() const override { return true; }
+  bool overloaded() const override { return false; }
+  Result<void> snapshot(const Dump&, std::stop_token) override { return {}; }
+  bool wants_snapshot() const override { return false; }
+  void stop() override {}
+
+  uint64_t appended = 0, safe = 0, marked = 0;
+};
+
+class ManualLoop : public LoopPort {
+ public:
+  void post(std::function<void()> task) override { tasks.push_back(std::move(task)); }
+  void answer_poll(const PollAnswer&) override {}
+  void send_events(const std::vector<Delivery>& deliveries) override {
+    for (const Delivery& each : deliveries) events.push_back(each.id);
+  }
+  void open_gate(uint64_t sequence) override { opened.push_back(sequence); }
+  void tick() override {}
+  bool wants_ticks() const override { return false; }
+  void run() {
+    for (const auto& task : std::exchange(tasks, {})) task();
+  }
+
+  std::vector<std::function<void()>> tasks;
+  std::vector<uint64_t> opened, events;
+};
+
+class GateTest : public ::testing::Test {
+ protected:
+  GateTest() {
+    for (ManualLoop& loop : loops_) {
+      links_.push_back(std::make_shared<LoopLink>());
+      links_.back()->port = &loop;
+    }
+    gate_.attach(log_, router_);
+    router_.subscribe(0, SubscriberId(1), Filter::everything());
+  }
+  // A step with a record and an event. Returns its sequence; effects_.step is what its receipt says.
+  uint64_t commit() {
+    effects_.clear();
+    Record record;
+    record.kind = RecordKind::hold_erased;
+    effects_.records.push_back(record);
+    effects_.events.push_back({});
+    return gate_.commit(effects_);
+  }
+  void become_durable(uint64_t sequence) {
+    journal_.safe = sequence;
+    gate_.durable(sequence);
+  }
+  void answered(uint64_t step) {
+    const StepId id(step);
+    gate_.answered({&id, 1});
+    loops_[0].run();
+  }
+
+  ManualJournal journal_;
+  ManualLoop loops_[2];
+  LoopLinks links_;
+  Gate gate_{journal_, links_, [](double) {}};
+  EventLog log_{100, {.durable_store = true}};
+  Router router_{log_, [](uint64_t, const Event&) { return std::string("e"); },
+                 [this](unsigned loop, std::vector<Delivery>&& deliveries) {
+                   post(links_[loop], [shared = std::make_shared<std::vector<Delivery>>(std::move(deliveries))](
+                                          LoopPort& port) { port.send_events(*shared); });
+                 }};
+  Effects effects_;
+};
+
+TEST_F(GateTest, S31_AnAnswerMayLeaveWhenItsStepIsDurableAndItsLoopIsToldOnce) {
+  const uint64_t first = commit(), second = commit();
+  EXPECT_FALSE(gate_.may_leave(0, first));
+  EXPECT_FALSE(gate_.may_leave(0, second));
+  become_durable(first);
+  EXPECT_EQ(loops_[0].tasks.size(), 1u);
+  EXPECT_TRUE(gate_.may_leave(0, first));
+  EXPECT_FALSE(gate_.may_leave(0, second));
+  become_durable(second);
+  EXPECT_EQ(loops_[0].tasks.size(), 1u) << "it has not looked yet";
+  loops_[0].run();
+  EXPECT_THAT(loops_[0].opened, ElementsAre(second));
+  EXPECT_THAT(loops_[1].tasks, IsEmpty()) << "none of its answers waits";
+}
+
+TEST_F(GateTest, S31_AReadThatChangesNothingWaitsForTheLatestStep) {
+  const uint64_t latest = commit();
+  EXPECT_EQ(gate_.latest(), latest);
+  EXPECT_FALSE(gate_.may_leave(1, gate_.latest()));
+  become_durable(latest);
+  EXPECT_TRUE(gate_.may_leave(1, gate_.latest()));
+}
+
+TEST_F(GateTest, S30_EventsAreSeenWhenTheirAnswerIsWithTheKernelAndNotBefore) {
+  const uint64_t first = commit();
+  const uint64_t first_step = effects_.step;
+  const uint64_t second = commit();
+  const uint64_t second_step = effects_.step;
+  become_durable(second);
+  answered(second_step);
+  EXPECT_THAT(loops_[0].events, IsEmpty()) << "they leave in the order of the commits";
+  answered(first_step);
+  EXPECT_THAT(loops_[0].events, ElementsAre(100, 101));
+  EXPECT_TRUE(gate_.may_leave(0, first));
+}
+
+TEST_F(GateTest, S30_TheEventsOfAStepThatNobodyIsAnsweredByWaitOnlyForTheDisk) {
+  const uint64_t sequence = commit();
+  gate_.unanswered(effects_);
+  EXPECT_THAT(loops_[0].tasks, IsEmpty());
+  become_durable(sequence);
+  loops_[0].run();
+  EXPECT_THAT(loops_[0].events, ElementsAre(100));
+}
+
+TEST_F(GateTest, S32_AfterAFailedWriteNothingPasses) {
+  const uint64_t first = commit(), second = commit();
+  become_durable(first);
+  ASSERT_TRUE(gate_.may_leave(0, first));
+  gate_.close();
+  EXPECT_FALSE(gate_.may_leave(0, first)) << "not even what was safe: the caller would trust us further";
+  become_durable(second);
+  EXPECT_FALSE(gate_.may_leave(0, second));
+  EXPECT_THAT(loops_[0].tasks, IsEmpty());
+}
+
+TEST_F(GateTest, S28_TheJournalIsToldTheIdOfTheLatestEvent) {
+  commit();
+  commit();
+  EXPECT_EQ(journal_.marked, 101u);
+  EXPECT_EQ(gate_.last_event(), 101u);
+}
+
+TEST_F(GateTest, ALoopWhoseServiceHasEndedIsToldNothing) {
+  const uint64_t sequence = commit();
+  EXPECT_FALSE(gate_.may_leave(0, sequence));
+  become_durable(sequence);
+  links_[0]->ended = true;
+  loops_[0].run();
+  EXPECT_THAT(loops_[0].opened, IsEmpty());
+}
+
+}  // namespace
+}  // namespace turnstile
