@@ -57,7 +57,7 @@ TEST_F(EndedQueues, S34_HaveEndedForEverybodyWhoLooksInTheSameStep) {
   EXPECT_EQ(told.error, "404");
   EXPECT_EQ(t.wake(20).error, "404") << "its long poll hears of it in the same step";
   EXPECT_FALSE(t.cancel("pull", "r", "n19"));
-  EXPECT_EQ(t.lock("pull", "r", "n17").state, LockState::failed) << "by the kept completion, not queued again";
+  EXPECT_EQ(t.lock("pull", "r", "n17").state, LockState::failed) << "kept, not queued again";
 }
 
 TEST_F(EndedQueues, S34_APollThatBreaksOrRunsOutMeanwhileIsAnswered) {
@@ -102,7 +102,9 @@ TEST_F(EndedQueues, S34_GoOnByThemselvesWhenNobodyDoes) {
 TEST_F(EndedQueues, S31_S34_AreWholeAfterARestartWhereverItHappens) {
   t.fail_permanently("pull", "r", "n0", "404");
   for (int slices = 0; slices < 8; ++slices) {
-    for (const auto& again : {TestEngine::load(t.sink.log.records, t.now), TestEngine::load(t.dump().records, t.now)}) {
+    OwnedLog facts = t.dump();
+    for (const auto* records : {&t.sink.log.records, &facts.records}) {
+      const auto again = TestEngine::load(*records, t.now);
       EXPECT_THAT(again->queue("pull", "r"), IsEmpty());
       for (int i = 1; i <= 20; ++i) {
         const StatusAnswer status = again->status("pull", "r", fmt::format("n{}", i));

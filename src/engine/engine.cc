@@ -13,6 +13,7 @@ Engine::Engine(EngineSettings settings, CommitSink& sink, Token first_token)
   counters_.raise_tokens(uint64_t(first_token));
   TS_CHECK(settings_.shards > 0, "there is at least one shard");
   for (uint32_t i = 0; i < settings_.shards; ++i) shards_.push_back(std::make_unique<Shard>());
+  share_ = settings_.max_resources / shards_.size();
 }
 
 Engine::~Engine() = default;
@@ -21,15 +22,13 @@ Shard& Engine::shard_of(ResourceId id) { return *shards_[fnv1a_32(id.text) % sha
 
 // Each shard has its share of the limit. Only where it is used up all shards are counted, so that a request
 // usually costs no more than a look at its own.
-bool Engine::has_room_for(ResourceId id) {
-  const Shard& shard = shard_of(id);
-  if (shard.size() < settings_.max_resources / shards_.size()) return true;
+bool Engine::has_room_for(ResourceId id, const Shard& shard) const {
+  if (shard.size() < share_) return true;
   return resource_count() < settings_.max_resources || shard.contains(id);
 }
 
 template <class Step>
-auto Engine::with_resource(ResourceId id, Time now, Effects& out, Step step) {
-  Shard& shard = shard_of(id);
+auto Engine::with_resource(Shard& shard, ResourceId id, Time now, Effects& out, Step step) {
   return run_step(shard, shard.pin_or_create(id), now, out, std::move(step));
 }
 
@@ -54,12 +53,13 @@ LockAnswer Engine::lock(const LockCommand& command, Time now, Effects& out) {
     full.refusal = Refusal::too_many_operations;
     return full;
   }
-  if (!has_room_for(command.lane.resource)) {
+  Shard& shard = shard_of(command.lane.resource);
+  if (!has_room_for(command.lane.resource, shard)) {
     LockAnswer full;
     full.refusal = Refusal::too_many_resources;
     return full;
   }
-  return with_resource(command.lane.resource, now, out,
+  return with_resource(shard, command.lane.resource, now, out,
                        [&](Rules& rules) { return rules.lock(command, *operation.get()); });
 }
 
@@ -94,12 +94,13 @@ ReferencesAnswer Engine::references(const ReferencesCommand& command, Effects& o
 }
 
 ReferencesAnswer Engine::add_reference(const ReferenceCommand& command, Time now, Effects& out) {
-  if (settings_.server_keeps_references && !has_room_for(command.resource)) {
+  Shard& shard = shard_of(command.resource);
+  if (settings_.server_keeps_references && !has_room_for(command.resource, shard)) {
     ReferencesAnswer full;
     full.refusal = Refusal::too_many_resources;
     return full;
   }
-  return with_resource(command.resource, now, out,
+  return with_resource(shard, command.resource, now, out,
                        [&](Rules& rules) { return rules.add_reference(command.node); });
 }
 
@@ -112,9 +113,9 @@ std::vector<Event> Engine::subscribe(const SubscribeCommand& command, Time now, 
                                      const std::function<void()>& at_position) {
   // Who only looks adds no name.
   const bool bonds = !command.who.node.empty() && command.bond != BondId::none;
-  const OperationUse operation =
-      bonds ? operations_.use(command.lane.operation.text) : OperationUse();  // empty: nothing can be held there
-  return with_resource(command.lane.resource, now, out, [&](Rules& rules) {
+  const OperationUse operation = bonds ? operations_.use(command.lane.operation.text) : OperationUse();
+  Shard& shard = shard_of(command.lane.resource);
+  return with_resource(shard, command.lane.resource, now, out, [&](Rules& rules) {
     at_position();
     return rules.subscribe(command, operation.get());
   });

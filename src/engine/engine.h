@@ -97,7 +97,7 @@ class Engine {
  private:
   // Runs `step(Rules&)` on the resource, made if need be; the sink has taken its effects when it returns.
   template <class Step>
-  auto with_resource(ResourceId id, Time now, Effects& out, Step step);
+  auto with_resource(Shard& shard, ResourceId id, Time now, Effects& out, Step step);
   // The same, but a resource that is not there stays away and a default answer is given.
   template <class Step>
   auto with_known_resource(ResourceId id, Time now, Effects& out, Step step);
@@ -111,7 +111,7 @@ class Engine {
   void read_page(ListWalk& walk, Time now);
   Shard& shard_of(ResourceId id);
   // Whether another resource may be made, if this one is not there yet.
-  bool has_room_for(ResourceId id);
+  bool has_room_for(ResourceId id, const Shard& shard) const;
 
   const EngineSettings settings_;
   CommitSink& sink_;
@@ -119,6 +119,7 @@ class Engine {
   Counters counters_;
   SharedText last_error_;  // while loading
   std::vector<std::unique_ptr<Shard>> shards_;
+  size_t share_ = 0;  // of max_resources, for each shard
 };
 
 }  // namespace turnstile

@@ -101,7 +101,7 @@ void hundred_thousand_references(benchmark::State& state) {
 }
 BENCHMARK(hundred_thousand_references)->Unit(benchmark::kMillisecond)->Iterations(1);
 
-// A hundred thousand wait, and the work fails for good with 4 KiB of error. The counter tells the longest step.
+// A hundred thousand wait, and the work fails for good with 4 KiB of error. The counter: the longest step.
 void end_of_a_hundred_thousand(benchmark::State& state) {
   NoSink sink;
   const std::string error(4096, 'e');

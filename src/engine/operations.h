@@ -1,5 +1,5 @@
-// Which rules an operation has. The configured ones are fixed; other names are remembered while they are used,
-// because a million lanes of the same name must not store it a million times.
+// Which rules an operation has. The configured ones are fixed; other names are remembered while they are
+// used, because a million lanes of the same name must not store it a million times.
 #pragma once
 
 #include <atomic>
@@ -18,8 +18,8 @@ namespace turnstile {
 struct Operation {
   OperationRules rules;
   bool configured = false;
-  // Lanes, and calls under way. Not counted for the configured ones, which are never forgotten: a counter that
-  // every request of every thread changes would cost more than all the rest.
+  // Lanes, and calls under way. Not counted for the configured ones, which are never forgotten: a counter
+  // that every request of every thread changes would cost more than all the rest.
   mutable std::atomic<uint32_t> uses{0};
 
   std::string_view metric_name() const {

@@ -136,8 +136,9 @@ TEST(OperationNames, LookingAddsNone) {
   EXPECT_EQ(names.size(), 3u);
   TestEngine t;
   for (size_t i = 0; i < Operations::kMostNames + 100; ++i) {
-    t.engine.subscribe({lane_of(fmt::format("made-up-{}", i), "r"), {}, BondId(1)}, t.now, t.scratch(), [] {});
-    t.engine.status({lane_of(fmt::format("made-up-{}", i), "r"), requester("n")}, t.now, t.scratch());
+    const std::string name = fmt::format("made-up-{}", i);
+    t.engine.subscribe({lane_of(name, "r"), {}, BondId(1)}, t.now, t.scratch(), [] {});
+    t.engine.status({lane_of(name, "r"), requester("n")}, t.now, t.scratch());
   }
   EXPECT_EQ(t.lock("another", "r", "n").state, LockState::acquired);
 }

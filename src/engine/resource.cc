@@ -35,7 +35,8 @@ void Endings::set(const Requester& who, Entry entry) {
 bool Endings::erase(const Requester& who) { return by_requester_.erase(to_key(who)) > 0; }
 
 bool Endings::erase_skips() {
-  return std::erase_if(by_requester_, [](const auto& each) { return each.second.how == Ending::skipped; }) > 0;
+  const auto skipped = [](const auto& each) { return each.second.how == Ending::skipped; };
+  return std::erase_if(by_requester_, skipped) > 0;
 }
 
 void Endings::drop_until(Time now) {

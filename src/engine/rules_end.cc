@@ -85,8 +85,8 @@ void Rules::succeed(Lane& lane) {
   const bool kept = rules.on_success == OnSuccess::share && settings_.retain_completed > Duration(0);
   if (kept) {
     lane.completion = std::make_unique<Completion>();
-    *lane.completion = {Text(node.text), SharedText(), now_, later(now_, settings_.retain_completed), true, false,
-                        hold};
+    const Time until = later(now_, settings_.retain_completed);
+    *lane.completion = {Text(node.text), SharedText(), now_, until, true, false, hold};
     record(completion_record(lane));
   } else if (lane.completion) {
     lane.completion.reset();
@@ -108,8 +108,8 @@ void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permane
   const bool kept = permanent && settings_.retain_permanent_failure > Duration(0);
   if (kept) {
     lane.completion = std::make_unique<Completion>();
-    *lane.completion = {{}, error, now_, later(now_, settings_.retain_permanent_failure), false, true,
-                        hold};
+    const Time until = later(now_, settings_.retain_permanent_failure);
+    *lane.completion = {{}, error, now_, until, false, true, hold};
     lane.completion->node = Text(out_.events.back().who.node.text);
     record(completion_record(lane));
   } else if (lane.completion) {

@@ -1,7 +1,7 @@
 // Queues that end as a whole (S10, S12), and how their waiters are told, a few hundred in a step (S34).
 //
 // For every rule all of them have ended in the step that ended the hold: their lane's queue is empty, and
-// whoever of them is heard of is told first (tell_named), so that nobody can see that others are not told yet.
+// whoever of them is heard of is told first (tell_named), so that nobody can see that others are not yet.
 #include <algorithm>
 
 #include "base/check.h"

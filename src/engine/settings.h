@@ -51,7 +51,9 @@ struct EngineSettings {
   size_t max_references = 10'000'000;
   size_t max_waiters = 1'000'000;
   // S35: for whoever was not heard of for claim_timeout when its turn comes.
-  Duration short_claim() const { return std::max(claim_timeout / 10, std::min(claim_timeout, shortest_claim)); }
+  Duration short_claim() const {
+    return std::max(claim_timeout / 10, std::min(claim_timeout, shortest_claim));
+  }
   uint32_t most_told = 500;  // waiters of an ended queue that are told in one step (S34)
   uint32_t shards = 32;
   std::vector<OperationRules> operations = default_operations(false);

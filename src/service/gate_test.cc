@@ -70,7 +70,7 @@ class GateTest : public ::testing::Test {
     gate_.durable(sequence);
   }
   void answered(uint64_t step) {
-    const StepId id(step);
+    const auto id = StepId(step);
     gate_.answered({&id, 1});
     loops_[0].run();
   }

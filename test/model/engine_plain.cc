@@ -126,7 +126,9 @@ Effects& Subject::effects() {
 Step Subject::take_step() {
   for (const Measure& measure : effects_.measures) {
     const auto count = int64_t(measure.count);
-    gauges_.held += measure.kind == MeasureKind::granted ? count : measure.kind == MeasureKind::ended ? -count : 0;
+    gauges_.held += measure.kind == MeasureKind::granted ? count
+                    : measure.kind == MeasureKind::ended ? -count
+                                                         : 0;
     gauges_.waiting += measure.kind == MeasureKind::queued       ? count
                        : measure.kind == MeasureKind::left_queue ? -count
                                                                  : 0;

@@ -30,7 +30,8 @@ std::string Invariants::step(const Step& step) {
     if (!broken.empty()) return broken;
   }
   for (const PlainWake& wake : step.wakes)
-    if (polls_.erase(wake.poll) == 0 && owed_.erase(wake.poll) == 0) return fmt::format("poll {} is not open and was woken", wake.poll);
+    if (polls_.erase(wake.poll) == 0 && owed_.erase(wake.poll) == 0)
+      return fmt::format("poll {} is not open and was woken", wake.poll);
   return "";
 }
 
