@@ -27,8 +27,11 @@ unsigned loops_of(const Settings& settings) {
 App::App(Settings settings)
     : settings_(std::move(settings)), loops_(loops_of(settings_)), metrics_(settings_.engine.operations) {}
 
+// The loops' threads end first, because they use the service; the loops themselves last, because it posts to
+// them until it has ended.
 App::~App() {
-  server_.reset();  // the loops first: they use the service
+  if (server_) server_->shutdown({});
+  service_.reset();
 }
 
 Result<std::unique_ptr<Journal>> App::open_journal() const {
