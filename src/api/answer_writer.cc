@@ -7,9 +7,9 @@ namespace turnstile {
 namespace {
 
 // {"released":false,"code":"...","message":"...","error":"..."}; `outcome` is what was not done.
-unsigned append_refusal(std::string& out, std::string_view outcome, Refusal refusal, Place place) {
+unsigned append_refusal(std::string& out, std::string_view outcome, Refusal refusal, AnswerForm form) {
   const ErrorRow& row = error_row(error_of(refusal));
-  begin_object(out, place, row.status);
+  begin_object(out, form, row.status);
   out.append(outcome);
   append_text_field(out, R"("code":)", row.code);
   append_text_field(out, R"(,"message":)", message_of(refusal));
@@ -40,12 +40,12 @@ std::string_view opening(const LockAnswer& answer) {
   return {};
 }
 
-unsigned append_refused_lock(std::string& out, const LockAnswer& answer, const LaneName& asked, Place place) {
+unsigned append_refused_lock(std::string& out, const LockAnswer& answer, const LaneName& asked, AnswerForm form) {
   const Refusal why =
       answer.refusal == Refusal::none && answer.state == LockState::failed ? Refusal::failed : answer.refusal;
   const ErrorRow& row = error_row(error_of(why));
   const std::string_view message = answer.error.empty() ? message_of(why) : answer.error;
-  begin_object(out, place, row.status);
+  begin_object(out, form, row.status);
   out.append(opening(answer));
   append_text_field(out, R"(,"error":)", message);
   append_text_field(out, R"(,"code":)", row.code);
@@ -58,10 +58,10 @@ unsigned append_refused_lock(std::string& out, const LockAnswer& answer, const L
 
 }  // namespace
 
-unsigned append_lock_answer(std::string& out, const LockAnswer& answer, const LaneName& asked, Place place) {
+unsigned append_lock_answer(std::string& out, const LockAnswer& answer, const LaneName& asked, AnswerForm form) {
   if (answer.state == LockState::refused || answer.state == LockState::failed)
-    return append_refused_lock(out, answer, asked, place);
-  begin_object(out, place, 200);
+    return append_refused_lock(out, answer, asked, form);
+  begin_object(out, form, 200);
   out.append(opening(answer));
   if (answer.state == LockState::acquired) {
     append_number_field(out, R"(,"token":)", uint64_t(answer.token));
@@ -77,10 +77,10 @@ unsigned append_lock_answer(std::string& out, const LockAnswer& answer, const La
   return 200;
 }
 
-unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer, Place place) {
+unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer, AnswerForm form) {
   if (answer.refusal != Refusal::none)
-    return append_refusal(out, R"("released":false,)", answer.refusal, place);
-  begin_object(out, place, 200);
+    return append_refusal(out, R"("released":false,)", answer.refusal, form);
+  begin_object(out, form, 200);
   out.append(answer.already ? R"("released":true,"message":"this hold was released before: nothing changed")"
                             : R"("released":true,"message":"the lock is released")");
   if (!answer.next.empty()) append_text_field(out, R"(,"next":)", answer.next.text);
@@ -90,17 +90,17 @@ unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer, Plac
   return 200;
 }
 
-unsigned append_renew_answer(std::string& out, const RenewAnswer& answer, Place place) {
+unsigned append_renew_answer(std::string& out, const RenewAnswer& answer, AnswerForm form) {
   if (answer.refusal != Refusal::none)
-    return append_refusal(out, R"("renewed":false,)", answer.refusal, place);
-  begin_object(out, place, 200);
+    return append_refusal(out, R"("renewed":false,)", answer.refusal, form);
+  begin_object(out, form, 200);
   append_number_field(out, R"("renewed":true,"lease_ms":)", uint64_t(to_ms(answer.lease)));
   out += '}';
   return 200;
 }
 
-unsigned append_cancel_answer(std::string& out, const CancelAnswer& answer, Place place) {
-  begin_object(out, place, 200);
+unsigned append_cancel_answer(std::string& out, const CancelAnswer& answer, AnswerForm form) {
+  begin_object(out, form, 200);
   append_bool_field(out, R"("cancelled":)", answer.cancelled);
   out += '}';
   return 200;
@@ -108,14 +108,14 @@ unsigned append_cancel_answer(std::string& out, const CancelAnswer& answer, Plac
 
 unsigned append_break_answer(std::string& out, const BreakAnswer& answer) {
   if (answer.refusal != Refusal::none)
-    return append_refusal(out, R"("broken":false,)", answer.refusal, Place::alone);
+    return append_refusal(out, R"("broken":false,)", answer.refusal, AnswerForm::alone);
   append_text_field(out, R"({"broken":true,"node_id":)", answer.node.text);
   out += '}';
   return 200;
 }
 
 unsigned append_references_answer(std::string& out, const ReferencesAnswer& answer, ResourceId resource) {
-  if (answer.refusal != Refusal::none) return append_refusal(out, {}, answer.refusal, Place::alone);
+  if (answer.refusal != Refusal::none) return append_refusal(out, {}, answer.refusal, AnswerForm::alone);
   append_text_field(out, R"({"resource_id":)", resource.text);
   append_number_field(out, R"(,"count":)", answer.count);
   append_texts_field(out, R"(,"nodes":)", answer.nodes);
@@ -126,7 +126,7 @@ unsigned append_references_answer(std::string& out, const ReferencesAnswer& answ
 
 unsigned append_reference_change(std::string& out, const ReferencesAnswer& answer, ResourceId resource) {
   if (answer.refusal != Refusal::none)
-    return append_refusal(out, R"("changed":false,)", answer.refusal, Place::alone);
+    return append_refusal(out, R"("changed":false,)", answer.refusal, AnswerForm::alone);
   append_references_answer(out, answer, resource);
   out.back() = ',';
   append_bool_field(out, R"("changed":)", answer.changed);
@@ -136,7 +136,7 @@ unsigned append_reference_change(std::string& out, const ReferencesAnswer& answe
 
 unsigned append_release_node_answer(std::string& out, const ReferencesAnswer& answer, NodeId node) {
   if (answer.refusal != Refusal::none)
-    return append_refusal(out, R"("changed":false,)", answer.refusal, Place::alone);
+    return append_refusal(out, R"("changed":false,)", answer.refusal, AnswerForm::alone);
   append_text_field(out, R"({"node_id":)", node.text);
   append_bool_field(out, R"(,"changed":)", answer.changed);
   append_number_field(out, R"(,"count":)", answer.count);

@@ -15,10 +15,10 @@ namespace turnstile {
 
 // `asked`: the lane of the command, because a holder in the way may hold another one.
 unsigned append_lock_answer(std::string& out, const LockAnswer& answer, const LaneName& asked,
-                            Place place = Place::alone);
-unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer, Place place = Place::alone);
-unsigned append_renew_answer(std::string& out, const RenewAnswer& answer, Place place = Place::alone);
-unsigned append_cancel_answer(std::string& out, const CancelAnswer& answer, Place place = Place::alone);
+                            AnswerForm form = AnswerForm::alone);
+unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer, AnswerForm form = AnswerForm::alone);
+unsigned append_renew_answer(std::string& out, const RenewAnswer& answer, AnswerForm form = AnswerForm::alone);
+unsigned append_cancel_answer(std::string& out, const CancelAnswer& answer, AnswerForm form = AnswerForm::alone);
 unsigned append_break_answer(std::string& out, const BreakAnswer& answer);
 
 unsigned append_status_answer(std::string& out, const StatusAnswer& answer);
@@ -34,7 +34,7 @@ unsigned append_release_node_answer(std::string& out, const ReferencesAnswer& an
 // The frame of a batch's answers. Before each answer comes next_answer().
 //
 //   BatchFrame frame(out);
-//   for (...) { frame.next_answer(); append_lock_answer(out, answer, lane, Place::in_batch); }
+//   for (...) { frame.next_answer(); append_lock_answer(out, answer, lane, AnswerForm::in_batch); }
 //   frame.finish();
 class BatchFrame {
  public:

@@ -16,9 +16,9 @@ HolderView holder(std::string_view operation = "pull") {
   return view;
 }
 
-std::string lock_json(const LockAnswer& answer, unsigned status, Place place = Place::alone) {
+std::string lock_json(const LockAnswer& answer, unsigned status, AnswerForm form = AnswerForm::alone) {
   std::string out;
-  EXPECT_EQ(append_lock_answer(out, answer, kLane, place), status);
+  EXPECT_EQ(append_lock_answer(out, answer, kLane, form), status);
   return out;
 }
 
@@ -232,15 +232,15 @@ TEST(BatchJson, EachAnswerBeginsWithItsStatus) {
   renew.refusal = Refusal::stale_token;
   BatchFrame frame(out);
   frame.next_answer();
-  append_lock_answer(out, lock, kLane, Place::in_batch);
+  append_lock_answer(out, lock, kLane, AnswerForm::in_batch);
   frame.next_answer();
-  append_unlock_answer(out, unlock, Place::in_batch);
+  append_unlock_answer(out, unlock, AnswerForm::in_batch);
   frame.next_answer();
-  append_renew_answer(out, renew, Place::in_batch);
+  append_renew_answer(out, renew, AnswerForm::in_batch);
   frame.next_answer();
-  append_cancel_answer(out, {true}, Place::in_batch);
+  append_cancel_answer(out, {true}, AnswerForm::in_batch);
   frame.next_answer();
-  append_error_json(out, make_error(ErrorCode::invalid), Place::in_batch);
+  append_error_json(out, make_error(ErrorCode::invalid), AnswerForm::in_batch);
   frame.finish();
   const Parsed parsed(out);
   EXPECT_TRUE(out.starts_with(R"({"answers":[{"status":429,"acquired":false)")) << out;

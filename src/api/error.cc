@@ -117,8 +117,8 @@ ErrorCode error_of_http_status(unsigned status) {
   return ErrorCode::invalid;
 }
 
-void append_error_json(std::string& out, const ApiError& error, Place place) {
-  begin_object(out, place, error.status);
+void append_error_json(std::string& out, const ApiError& error, AnswerForm form) {
+  begin_object(out, form, error.status);
   append_text_field(out, R"("error":)", error.message);
   append_text_field(out, R"(,"code":)", error.code);
   out += '}';

@@ -70,9 +70,9 @@ std::string_view message_of(Refusal refusal);
 ErrorCode error_of_http_status(unsigned status);
 
 // Whether an answer stands alone or among the answers of a batch, where it says its status itself.
-enum class Place : uint8_t { alone, in_batch };
+enum class AnswerForm : uint8_t { alone, in_batch };
 
 // {"error":"...","code":"..."}
-void append_error_json(std::string& out, const ApiError& error, Place place = Place::alone);
+void append_error_json(std::string& out, const ApiError& error, AnswerForm form = AnswerForm::alone);
 
 }  // namespace turnstile

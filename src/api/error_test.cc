@@ -89,7 +89,7 @@ TEST(ErrorTable, AnErrorIsJsonWhateverItsSentenceHolds) {
   append_error_json(out, make_error(ErrorCode::invalid, "a \"quote\"\n"));
   EXPECT_EQ(out, R"({"error":"a \"quote\"\n","code":"invalid"})");
   out.clear();
-  append_error_json(out, make_error(ErrorCode::invalid, "x"), Place::in_batch);
+  append_error_json(out, make_error(ErrorCode::invalid, "x"), AnswerForm::in_batch);
   EXPECT_EQ(out, R"({"status":400,"error":"x","code":"invalid"})");
 }
 

@@ -57,9 +57,9 @@ inline void append_time_field(std::string& out, std::string_view name, Time time
 void append_texts_field(std::string& out, std::string_view name, std::span<const std::string_view> texts);
 
 // `{`, in a batch with the status as its first field: the next one brings its own name without a comma.
-inline void begin_object(std::string& out, Place place, unsigned status) {
+inline void begin_object(std::string& out, AnswerForm form, unsigned status) {
   out += '{';
-  if (place == Place::alone) return;
+  if (form == AnswerForm::alone) return;
   append_number_field(out, R"("status":)", status);
   out += ',';
 }

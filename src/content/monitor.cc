@@ -14,7 +14,7 @@ class MonitorHandler final : public http::Handler {
  public:
   MonitorHandler(const ContentStore& store, Metrics& metrics) : store_(store), metrics_(metrics) {}
 
-  http::Outcome handle(const http::Request& request, http::Responder& responder) override {
+  http::Handled handle(const http::Request& request, http::Responder& responder) override {
     std::string body;
     http::Response response;
     response.content_type = kPlain;
@@ -37,7 +37,7 @@ class MonitorHandler final : public http::Handler {
     }
     response.body = body;
     responder.respond(response);
-    return http::Outcome::answered;
+    return http::Handled::answered;
   }
   void on_closed(http::ConnectionId) override {}
   void on_timer(http::ConnectionId) override {}

@@ -27,15 +27,15 @@ enum class RecordKind : uint8_t {
   completion_set = 7,   // lane, node, error, since=when, until, flags, number=token, attempt: of the hold
   completion_erased = 8,  // lane
   released_set = 9,       // lane, node, number=token, until   (S15)
-  outcome_set = 10,       // lane, node, request, attempt=Ending, error, until, progress=token and attempt of
+  ending_set = 10,       // lane, node, request, attempt=Ending, error, until, progress=token and attempt of
                           // the hold that ended it (S2)
-  outcome_erased = 11,    // lane, node, request
+  ending_erased = 11,    // lane, node, request
   reference_set = 12,     // resource, node
   reference_erased = 13,  // resource, node
   token_mark = 14,        // number: every token up to this one may have been used
-  queue_ended = 15,       // lane, number=highest ticket, and the rest as outcome_set: all waiters up to that
+  queue_ended = 15,       // lane, number=highest ticket, and the rest as ending_set: all waiters up to that
                           // ticket have ended so, which is remembered until then (a zero: not at all)
-  outcomes_voided = 16,   // lane: no skip is remembered any more (S13)
+  endings_voided = 16,   // lane: no skip is remembered any more (S13)
   event_mark = 17,        // number: the id of the latest event; the journal's own, for the event log (S28)
 };
 

@@ -151,7 +151,7 @@ void Rules::void_other_lanes(const Lane& lane) {
       ended->ending.until = Time{};
       voided = true;
     }
-    if (voided) record_lane(RecordKind::outcomes_voided, other);
+    if (voided) record_lane(RecordKind::endings_voided, other);
   });
 }
 
@@ -166,7 +166,7 @@ void Rules::end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admissi
   if (settings_.claim_timeout > Duration(0)) {
     const Endings::Entry entry{how, why.error, later(now_, settings_.claim_timeout), why.hold};
     endings_of(lane).set(who, entry);
-    record(ending_record(RecordKind::outcome_set, lane, who, entry));
+    record(ending_record(RecordKind::ending_set, lane, who, entry));
   }
   // S17: the reference comes with the answer to somebody who is there.
   if (how == Ending::skipped && !ended->polls.empty() && lane.rules().references == OnReferences::add)

@@ -4,7 +4,7 @@
 namespace turnstile {
 namespace {
 
-// Of an outcome_set or queue_ended.
+// Of an ending_set or queue_ended.
 Endings::Entry ending_of(const Record& record, const SharedText& error) {
   return {Ending(record.attempt),
           error,
@@ -133,12 +133,12 @@ void Rules::dump() {
     if (lane.memory->released.token != Token::none) write(released_record(lane));
     if (lane.memory->endings) {
       lane.memory->endings->for_each([&](const Requester& who, const Endings::Entry& entry) {
-        write(ending_record(RecordKind::outcome_set, lane, who, entry));
+        write(ending_record(RecordKind::ending_set, lane, who, entry));
       });
     }
     for (const EndedQueue* at = lane.memory->ended.get(); at != nullptr; at = at->next.get()) {
       for (size_t i = 0; at->ending.until != Time{} && i < at->waiters->size(); ++i)
-        write(ending_record(RecordKind::outcome_set, lane, at->waiters->at(i).who(), at->ending));
+        write(ending_record(RecordKind::ending_set, lane, at->waiters->at(i).who(), at->ending));
     }
   });
   if (!resource_.references) return;
@@ -228,7 +228,7 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
     case RecordKind::released_set:
       lane.remember().released = {Token(record.number), Text(record.who.node.text), record.until};
       break;
-    case RecordKind::outcome_set:
+    case RecordKind::ending_set:
       endings_of(lane).set(record.who, turnstile::ending_of(record, error));
       break;
     case RecordKind::queue_ended:
@@ -237,10 +237,10 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
         if (record.until != Time{}) endings_of(lane).set(ended->who(), turnstile::ending_of(record, error));
       }
       break;
-    case RecordKind::outcomes_voided:
+    case RecordKind::endings_voided:
       if (lane.memory && lane.memory->endings) lane.memory->endings->erase_skips();
       break;
-    case RecordKind::outcome_erased:
+    case RecordKind::ending_erased:
       if (lane.memory && lane.memory->endings) lane.memory->endings->erase(record.who);
       break;
     default:

@@ -82,7 +82,7 @@ std::optional<LockAnswer> Rules::asked_again(Lane& lane, const LockCommand& comm
   if (ending == nullptr) return std::nullopt;
   if (ending->how != Ending::skipped) {  // told, or to be decided anew: either way it is over
     lane.memory->endings->erase(command.who);
-    Record gone = fact(RecordKind::outcome_erased, &lane);
+    Record gone = fact(RecordKind::ending_erased, &lane);
     gone.who = command.who;
     record(gone);
     return std::nullopt;

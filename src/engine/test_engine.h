@@ -261,7 +261,7 @@ class TestEngine {
     const OwnedLog all = dump();
     for (const Record& record : all.records) {
       const bool retained = record.kind == RecordKind::completion_set ||
-                            record.kind == RecordKind::released_set || record.kind == RecordKind::outcome_set;
+                            record.kind == RecordKind::released_set || record.kind == RecordKind::ending_set;
       if (record.kind == RecordKind::token_mark || (retained && record.until <= now)) continue;
       lines.push_back(text_of(record));
     }

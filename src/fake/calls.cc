@@ -147,9 +147,9 @@ Answer MemoryService::batch(Call& call, size_t count) {
     call.effects.clear();
     frame.next_answer();
     if (item)
-      turnstile::carry_out(engine_, *item, now(), call.effects, call.out, Place::in_batch);
+      turnstile::carry_out(engine_, *item, now(), call.effects, call.out, AnswerForm::in_batch);
     else
-      append_error_json(call.out, item.error(), Place::in_batch);
+      append_error_json(call.out, item.error(), AnswerForm::in_batch);
     distribute(call.effects);
   }
   frame.finish();

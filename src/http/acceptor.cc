@@ -19,8 +19,8 @@ constexpr auto kPause = std::chrono::milliseconds(100);
 }  // namespace
 
 Acceptor::Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops,
-                   Room room, Counters& counters)
-    : loops_(loops), room_(room), counters_(counters) {
+                   Room room, Statistics& statistics)
+    : loops_(loops), room_(room), statistics_(statistics) {
   for (Listener& listener : listeners) ports_.push_back(std::make_unique<Port>(*this, std::move(listener)));
 }
 
@@ -88,15 +88,15 @@ void Acceptor::Port::Alarm::on_ready(uint32_t) {
 
 // Not even one more can be told that it is too many: it waits where the kernel keeps it.
 bool Acceptor::is_full() const {
-  return counters_.connections_open.load(std::memory_order_relaxed) >= room_.served &&
-         counters_.refused_open.load(std::memory_order_relaxed) >= room_.refused;
+  return statistics_.connections_open.load(std::memory_order_relaxed) >= room_.served &&
+         statistics_.refused_open.load(std::memory_order_relaxed) >= room_.refused;
 }
 
 void Acceptor::deal(UniqueFd socket) {
-  counters_.accepted.fetch_add(1, std::memory_order_relaxed);
-  const bool refused = counters_.connections_open.load(std::memory_order_relaxed) >= room_.served;
-  if (refused) counters_.refused.fetch_add(1, std::memory_order_relaxed);
-  (refused ? counters_.refused_open : counters_.connections_open).fetch_add(1, std::memory_order_relaxed);
+  statistics_.accepted.fetch_add(1, std::memory_order_relaxed);
+  const bool refused = statistics_.connections_open.load(std::memory_order_relaxed) >= room_.served;
+  if (refused) statistics_.refused.fetch_add(1, std::memory_order_relaxed);
+  (refused ? statistics_.refused_open : statistics_.connections_open).fetch_add(1, std::memory_order_relaxed);
   loops_[next_loop_]->adopt(std::move(socket), refused);
   next_loop_ = (next_loop_ + 1) % loops_.size();
 }

@@ -19,7 +19,7 @@ class Acceptor {
   // `room`: how many connections may be open at once; those beyond are told so, as many as may be, and the
   // others wait in the kernel's queue.
   Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops, Room room,
-           Counters& counters);
+           Statistics& statistics);
   ~Acceptor() { close(); }
 
   // Both on the first loop's thread, or while it does not run.
@@ -63,7 +63,7 @@ class Acceptor {
 
   const std::span<const std::unique_ptr<EventLoop>> loops_;
   const Room room_;
-  Counters& counters_;
+  Statistics& statistics_;
   std::vector<std::unique_ptr<Port>> ports_;
   size_t next_loop_ = 0;
 };

@@ -14,11 +14,11 @@ using namespace turnstile;
 
 class FixedAnswer final : public http::Handler {
  public:
-  http::Outcome handle(const http::Request&, http::Responder& responder) override {
+  http::Handled handle(const http::Request&, http::Responder& responder) override {
     http::Response response;
     response.body = R"({"acquired":true,"released":true})";
     responder.respond(response);
-    return http::Outcome::answered;
+    return http::Handled::answered;
   }
   void on_closed(http::ConnectionId) override {}
   void on_timer(http::ConnectionId) override {}

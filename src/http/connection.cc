@@ -111,12 +111,12 @@ void Connection::handle(Incoming& incoming) {
   OneResponder responder(*this);
   handling_ = true;
   answered_ = false;
-  const Outcome outcome = loop_.handler().handle(incoming.request, responder);
+  const Handled handled = loop_.handler().handle(incoming.request, responder);
   handling_ = false;
   handled_ = true;
   // A request that "waits" may have been answered before handle() returned, and closing ends the waiting.
-  waiting_ = outcome == Outcome::waiting && !answered_ && !closing_;
-  TS_CHECK(outcome == Outcome::waiting || answered_, "a handler that says it has answered has done so");
+  waiting_ = handled == Handled::waiting && !answered_ && !closing_;
+  TS_CHECK(handled == Handled::waiting || answered_, "a handler that says it has answered has done so");
   if (!waiting_) poll_deadline_ = kNever;
   reader_.finish(in_);
 }
@@ -148,7 +148,7 @@ void Connection::begin_stream(const Response& begin) {
     return;
   }
   stream_ = std::make_unique<StreamQueue>(framing_.http_1_1);
-  loop_.counters().streams_open.fetch_add(1, std::memory_order_relaxed);
+  loop_.statistics().streams_open.fetch_add(1, std::memory_order_relaxed);
   // The kernel's buffer would otherwise grow to megabytes for a reader that does not read.
   const int size = int(loop_.limits().max_stream_backlog);
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
@@ -278,14 +278,14 @@ void Connection::on_deadline(Time now) {
     if (waiting_) loop_.handler().on_timer(id_);
   }
   if (write_deadline_ <= now) {
-    loop_.counters().timed_out.fetch_add(1, std::memory_order_relaxed);
+    loop_.statistics().timed_out.fetch_add(1, std::memory_order_relaxed);
     return cut_off();
   }
   if (read_deadline_ > now) return loop_.update_deadline(*this);
   read_deadline_ = kNever;
   if (lingering_) return close_now();
   if (timed_ == Timed::between) return broken();
-  loop_.counters().timed_out.fetch_add(1, std::memory_order_relaxed);
+  loop_.statistics().timed_out.fetch_add(1, std::memory_order_relaxed);
   refuse(408, timed_ == Timed::head ? "The request head took too long." : "The request body took too long.");
   proceed();
 }

@@ -129,7 +129,7 @@ void Connection::finish() {
 void Connection::close_now() {
   if (closed_) return;
   closed_ = true;
-  if (stream_) loop_.counters().streams_open.fetch_sub(1, std::memory_order_relaxed);
+  if (stream_) loop_.statistics().streams_open.fetch_sub(1, std::memory_order_relaxed);
   gate_hook_.unlink();
   if (out_) {
     for (Receipt& receipt : out_->receipts) receipt.lost = true;
@@ -147,7 +147,7 @@ void Connection::broken() {
 
 // A reader that is too slow: the kernel drops what it has not sent, and the peer gets a reset.
 void Connection::cut_off() {
-  if (stream_) loop_.counters().streams_cut.fetch_add(1, std::memory_order_relaxed);
+  if (stream_) loop_.statistics().streams_cut.fetch_add(1, std::memory_order_relaxed);
   const linger at_once{.l_onoff = 1, .l_linger = 0};
   ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
   broken();

@@ -21,8 +21,8 @@ uint32_t slot_of(ConnectionId id) { return uint32_t(uint64_t(id) & kSlotMask); }
 
 }  // namespace
 
-EventLoop::EventLoop(unsigned index, const Limits& limits, Counters& counters)
-    : index_(index), limits_(limits), counters_(counters) {
+EventLoop::EventLoop(unsigned index, const Limits& limits, Statistics& statistics)
+    : index_(index), limits_(limits), statistics_(statistics) {
   TS_CHECK(index < 256, "a loop's index fits into 8 bits of an id");
 }
 
@@ -116,7 +116,7 @@ void EventLoop::adopt(UniqueFd socket, bool refused) {
 }
 
 void EventLoop::take_in(UniqueFd socket, bool refused) {
-  auto& open_counter = refused ? counters_.refused_open : counters_.connections_open;
+  auto& open_counter = refused ? statistics_.refused_open : statistics_.connections_open;
   if (draining_ || (free_slots_.empty() && slots_.size() > kSlotMask)) {
     open_counter.fetch_sub(1, std::memory_order_relaxed);
     return;
@@ -279,7 +279,7 @@ void EventLoop::closed(Connection& connection) {
   deadlines_.erase(connection);
   note_unsent(connection);
   --open_;
-  (connection.is_refused_ ? counters_.refused_open : counters_.connections_open)
+  (connection.is_refused_ ? statistics_.refused_open : statistics_.connections_open)
       .fetch_sub(1, std::memory_order_relaxed);
   buried_.push_back(slot_of(connection.id()));
 }

@@ -12,7 +12,7 @@
 #include "base/sync.h"
 #include "base/unique_fd.h"
 #include "http/connection.h"
-#include "http/counters.h"
+#include "http/statistics.h"
 #include "http/look_predictor.h"
 #include "http/poller.h"
 
@@ -29,7 +29,7 @@ namespace turnstile::http {
 // post(), adopt() and stop_when_drained() only.
 class EventLoop final : public Loop {
  public:
-  EventLoop(unsigned index, const Limits& limits, Counters& counters);
+  EventLoop(unsigned index, const Limits& limits, Statistics& statistics);
   ~EventLoop() override;
 
   void create_handler(const HandlerFactory& factory) { handler_ = factory(*this); }
@@ -60,7 +60,7 @@ class EventLoop final : public Loop {
   const Limits& limits() const { return limits_; }
   Handler& handler() { return *handler_; }
   ResponseWriter& writer() { return writer_; }
-  Counters& counters() { return counters_; }
+  Statistics& statistics() { return statistics_; }
   bool is_draining() const { return draining_; }
   std::unique_ptr<OutBuffer> take_buffer();
   void give_buffer(std::unique_ptr<OutBuffer> buffer);
@@ -105,7 +105,7 @@ class EventLoop final : public Loop {
 
   const unsigned index_;
   const Limits limits_;
-  Counters& counters_;
+  Statistics& statistics_;
   const Clock clock_;
   Poller poller_;
   std::thread thread_;

@@ -56,7 +56,7 @@ struct Response {
 };
 
 // What a handler decides about a request.
-enum class Outcome : uint8_t {
+enum class Handled : uint8_t {
   answered,  // Responder::respond() was called
   waiting,   // Loop::answer() will be called later; further requests of this connection wait until then
   stream,  // Responder::start_stream() was called: the connection now only carries what Loop::stream() sends
@@ -74,7 +74,7 @@ class Responder {
 class Handler {
  public:
   virtual ~Handler() = default;
-  virtual Outcome handle(const Request& request, Responder& responder) = 0;
+  virtual Handled handle(const Request& request, Responder& responder) = 0;
   // The other side has closed or half-closed, or the connection broke: called once for each connection that
   // has a waiting request, is a stream, or was marked with Loop::watch(). No call of the connection's
   // follows.
@@ -123,7 +123,7 @@ class Loop {
   // Runs `task` on the loop's thread, soon. From any thread.
   virtual void post(std::function<void()> task) = 0;
 
-  // Answers a request whose outcome was `waiting`. False: the connection has gone meanwhile.
+  // Answers a request that was handled as `waiting`. False: the connection has gone meanwhile.
   virtual bool answer(ConnectionId connection, const Response& response) = 0;
   // Calls Handler::on_timer() once after `delay`, unless the request is answered before.
   virtual void set_timer(ConnectionId connection, Duration delay) = 0;

@@ -132,7 +132,7 @@ TEST(Limits, ConnectionsBeyondTheLimitAreToldToComeBackLater) {
   EXPECT_NE(refused->head.find("Retry-After: 1\r\n"), std::string::npos) << refused->head;
   EXPECT_TRUE(refused->body.starts_with("{\"status\":429")) << refused->body;
   EXPECT_TRUE(third.is_at_end());
-  EXPECT_EQ(server.server().counters().refused.load(), 1u);
+  EXPECT_EQ(server.server().statistics().refused.load(), 1u);
   // When one has gone there is room again.
   first.reset();
   bool served = false;

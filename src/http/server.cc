@@ -16,7 +16,7 @@ namespace turnstile::http {
 Server::Server(ServerSettings settings) : settings_(std::move(settings)) {
   TS_CHECK(settings_.loops >= 1 && settings_.loops <= 255, "a server has 1 to 255 loops");
   for (unsigned i = 0; i < settings_.loops; ++i)
-    loops_.push_back(std::make_unique<EventLoop>(i, settings_.limits, counters_));
+    loops_.push_back(std::make_unique<EventLoop>(i, settings_.limits, statistics_));
 }
 
 Server::~Server() { shutdown(Duration(0)); }
@@ -32,7 +32,7 @@ Result<void> Server::start() {
   for (const Listener& listener : listeners) addresses_.push_back(listener.address());
   const Result<Room> room = find_room();
   if (!room) return std::unexpected(room.error());
-  acceptor_ = std::make_unique<Acceptor>(std::move(listeners), loops_, *room, counters_);
+  acceptor_ = std::make_unique<Acceptor>(std::move(listeners), loops_, *room, statistics_);
   acceptor_->start();
   for (const auto& loop : loops_) loop->create_handler(settings_.handler);
   for (const auto& loop : loops_) loop->start();

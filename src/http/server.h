@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
-#include "http/counters.h"
+#include "http/statistics.h"
 #include "http/http.h"
 
 namespace turnstile::http {
@@ -35,7 +35,7 @@ class Server {
   const std::vector<std::string>& addresses() const { return addresses_; }
   size_t loops() const { return loops_.size(); }
   Loop& loop(size_t index);
-  const Counters& counters() const { return counters_; }
+  const Statistics& statistics() const { return statistics_; }
 
   // Closes the listeners; open connections go on.
   void stop_accepting();
@@ -47,7 +47,7 @@ class Server {
   Result<Room> find_room() const;
 
   ServerSettings settings_;
-  Counters counters_;
+  Statistics statistics_;
   std::vector<std::string> addresses_;
   std::vector<std::unique_ptr<EventLoop>> loops_;
   std::unique_ptr<Acceptor> acceptor_;

@@ -110,7 +110,7 @@ TEST(Server, DealsConnectionsOutEvenly) {
         },
         i);
   }
-  EXPECT_EQ(server.server().counters().connections_open.load(), 20u);
+  EXPECT_EQ(server.server().statistics().connections_open.load(), 20u);
 }
 
 TEST(Server, NeverGivesTwoConnectionsTheSameId) {

@@ -55,7 +55,7 @@ TEST(Stream, SendsHeadAndFirstBytesAtOnceAndThenWhatComes) {
   EXPECT_TRUE(all.is_whole) << "an orderly end is told from a broken connection";
   EXPECT_EQ(server.stream(stream, "data: too late\n\n"), Streamed::gone);
   EXPECT_EQ(server.log().count("closed"), 0u) << "the handler closed it itself";
-  EXPECT_EQ(server.server().counters().streams_open.load(), 0u);
+  EXPECT_EQ(server.server().statistics().streams_open.load(), 0u);
 }
 
 TEST(Stream, ManyEventsOfOneTurnArriveCompleteAndInOrder) {
@@ -109,7 +109,7 @@ TEST(Stream, EndsWhenTheClientHalfClosesOrGoes) {
         server.log().await([&](auto& log) { return std::ranges::count(log.lines, "closed") == how + 1; }));
     EXPECT_EQ(server.stream(stream, "x"), Streamed::gone);
   }
-  EXPECT_EQ(server.server().counters().streams_open.load(), 0u);
+  EXPECT_EQ(server.server().statistics().streams_open.load(), 0u);
 }
 
 // Sends to both until the one that does not read is full.
@@ -138,7 +138,7 @@ TEST(Stream, AReaderWhoseStreamIsFullIsCutOffWhileAnotherGetsEverything) {
   fill(server, slow_stream, good_stream, good);
   EXPECT_TRUE(server.log().await_line("closed"));
   EXPECT_EQ(server.stream(slow_stream, "x"), Streamed::gone);
-  EXPECT_EQ(server.server().counters().streams_cut.load(), 1u);
+  EXPECT_EQ(server.server().statistics().streams_cut.load(), 1u);
   EXPECT_EQ(server.log().count("closed"), 1u);
   EXPECT_EQ(server.log().count("drained"), 0u);
   EXPECT_EQ(server.stream(good_stream, "data: end\n\n"), Streamed::queued);
@@ -160,7 +160,7 @@ TEST(Stream, AFullStreamSaysWhenItHasDrainedAndGoesOn) {
   EXPECT_TRUE(server.log().await_line("drained"));
   EXPECT_EQ(server.stream(slow_stream, "data: after\n\n"), Streamed::queued);
   reader.join();
-  EXPECT_EQ(server.server().counters().streams_cut.load(), 0u);
+  EXPECT_EQ(server.server().statistics().streams_cut.load(), 0u);
 }
 
 TEST(Stream, OneThatIsEmptyTakesWhatIsLargerThanItsBacklog) {
@@ -281,7 +281,7 @@ TEST(Stream, AReaderThatTakesNothingIsCutOffEvenWithASmallBacklog) {
   const ConnectionId stream = server.await_stream();
   EXPECT_EQ(server.stream(stream, std::string(32 * 1024 * 1024, 'x')), Streamed::queued);
   EXPECT_TRUE(server.log().await_line("closed"));
-  EXPECT_EQ(server.server().counters().streams_cut.load(), 1u);
+  EXPECT_EQ(server.server().statistics().streams_cut.load(), 1u);
 }
 
 TEST(Stream, HasNoIdleTimeOut) {

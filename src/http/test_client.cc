@@ -157,7 +157,7 @@ size_t TestHandler::Log::count(const std::string& line) {
 // /stream    a stream; /stream?N behind N
 // /large?N   N bytes
 // /close     answers and closes
-Outcome TestHandler::handle(const Request& request, Responder& responder) {
+Handled TestHandler::handle(const Request& request, Responder& responder) {
   const std::string path(request.path), query(request.query);
   log_.add(path);
   Response response;
@@ -169,13 +169,13 @@ Outcome TestHandler::handle(const Request& request, Responder& responder) {
     log_.last_waiting = request.connection;
     log_.changed.notify_all();
     if (!query.empty()) loop_.set_timer(request.connection, std::chrono::milliseconds(std::stoi(query)));
-    return Outcome::waiting;
+    return Handled::waiting;
   }
   if (path == "/self" || path == "/wake") {
     response.body = "from within";
     const ConnectionId waiting = path == "/self" ? request.connection : ConnectionId(std::stoull(query));
     EXPECT_TRUE(loop_.answer(waiting, response));
-    if (path == "/self") return Outcome::waiting;
+    if (path == "/self") return Handled::waiting;
   }
   if (path == "/stream") {
     response.content_type = "text/event-stream";
@@ -185,7 +185,7 @@ Outcome TestHandler::handle(const Request& request, Responder& responder) {
     const std::lock_guard lock(log_.mutex);
     log_.last_stream = request.connection;
     log_.changed.notify_all();
-    return Outcome::stream;
+    return Handled::stream;
   }
   if (path == "/watch") loop_.watch(request.connection);
   if (path == "/gated") response.gate = std::stoull(query);
@@ -199,7 +199,7 @@ Outcome TestHandler::handle(const Request& request, Responder& responder) {
   }
   response.body = body;
   responder.respond(response);
-  return Outcome::answered;
+  return Handled::answered;
 }
 
 void TestHandler::on_written(std::span<const Receipt> receipts) {

@@ -73,7 +73,7 @@ class TestHandler final : public Handler {
   };
 
   TestHandler(Loop& loop, Log& log) : loop_(loop), log_(log) {}
-  Outcome handle(const Request& request, Responder& responder) override;
+  Handled handle(const Request& request, Responder& responder) override;
   void on_closed(ConnectionId connection) override;
   void on_timer(ConnectionId connection) override;
   bool may_leave(uint64_t gate) override { return gate <= log_.open; }

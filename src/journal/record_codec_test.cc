@@ -78,7 +78,7 @@ std::vector<Record> variants(RecordKind kind) {
 }
 
 TEST(RecordCodec, EveryFieldOfEveryKindComesBack) {
-  for (uint8_t kind = 1; kind <= uint8_t(RecordKind::outcomes_voided); ++kind) {
+  for (uint8_t kind = 1; kind <= uint8_t(RecordKind::endings_voided); ++kind) {
     for (const Record& record : variants(RecordKind(kind))) {
       const std::string bytes = encoded(record);
       std::string_view rest = bytes;
@@ -125,7 +125,7 @@ TEST(RecordCodec, AnErrorThatIsTheSameAsTheLastOneIsWrittenOnce) {
   WrittenError last;
   const auto add = [&](std::string_view error) {
     Record record;
-    record.kind = RecordKind::outcome_set;
+    record.kind = RecordKind::ending_set;
     record.who.node = NodeId("n");
     record.error = error;
     append_record(bytes, record, last);
@@ -146,7 +146,7 @@ TEST(RecordCodec, TheSameErrorAsBeforeTheFirstIsRefused) {
   std::string bytes;
   WrittenError last;
   Record record;
-  record.kind = RecordKind::outcome_set;
+  record.kind = RecordKind::ending_set;
   record.error = "e";
   append_record(bytes, record, last);
   const size_t one = bytes.size();

@@ -124,7 +124,7 @@ bool App::open_stream() {
 }
 
 std::string App::metrics_text(Service* service) {
-  const http::Counters& http = server_->counters();
+  const http::Statistics& http = server_->statistics();
   metrics_.set_gauge("turnstile_connections", "Connections open now", double(http.connections_open.load()));
   metrics_.set_gauge("turnstile_streams", "Event streams open now", double(streams_.load()));
   metrics_.set_gauge("turnstile_streams_cut",

@@ -5,11 +5,11 @@
 namespace turnstile {
 
 // S24: the answer stays open.
-http::Outcome LoopHandler::wait(const LockRequest& request, http::ConnectionId connection) {
+http::Handled LoopHandler::wait(const LockRequest& request, http::ConnectionId connection) {
   connections_[uint64_t(connection)].poll.emplace(request.command.lane, request.command.who);
   loop_.set_timer(connection, request.wait);
   settle_without_answer();
-  return Outcome::waiting;
+  return Handled::waiting;
 }
 
 void LoopHandler::answer_poll(const PollAnswer& answer) {

@@ -19,7 +19,7 @@ constexpr std::string_view kWelcome =
 
 }  // namespace
 
-http::Outcome LoopHandler::info(Path path, Responder& responder) {
+http::Handled LoopHandler::info(Path path, Responder& responder) {
   fresh();
   switch (path) {
     case Path::healthz:

@@ -29,7 +29,7 @@ void append_state(std::string& out, const std::vector<Event>& state, const Subsc
 
 }  // namespace
 
-http::Outcome LoopHandler::subscribe(SubscribeCommand command, const Request& request, Responder& responder) {
+http::Handled LoopHandler::subscribe(SubscribeCommand command, const Request& request, Responder& responder) {
   if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
   command.bond = BondId(uint64_t(request.connection));
   auto stream = std::make_unique<StreamState>();
@@ -48,7 +48,7 @@ http::Outcome LoopHandler::subscribe(SubscribeCommand command, const Request& re
   return start_stream(request, responder, std::move(stream), subscribed, told);
 }
 
-http::Outcome LoopHandler::events(const EventsRequest& wanted, const Request& request, Responder& responder) {
+http::Handled LoopHandler::events(const EventsRequest& wanted, const Request& request, Responder& responder) {
   if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
   fresh();
   auto stream = std::make_unique<StreamState>();
@@ -64,7 +64,7 @@ Subscribed LoopHandler::join(const Request& request, const Filter& filter) {
   return service_->router().resume(loop_.index(), subscriber, filter, *last);
 }
 
-http::Outcome LoopHandler::start_stream(const Request& request, Responder& responder,
+http::Handled LoopHandler::start_stream(const Request& request, Responder& responder,
                                         std::unique_ptr<StreamState> stream, const Subscribed& subscribed,
                                         std::string_view state) {
   body_.assign(kSseComment);
@@ -86,7 +86,7 @@ http::Outcome LoopHandler::start_stream(const Request& request, Responder& respo
   stream->next_comment = service_->now() + kCommentEvery;
   if (stream->behind) loop_.tell_when_drained(request.connection);
   connections_[uint64_t(request.connection)].stream = std::move(stream);
-  return Outcome::stream;
+  return Handled::stream;
 }
 
 void LoopHandler::close_stream(const StreamState& stream, http::ConnectionId connection) {

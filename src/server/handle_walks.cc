@@ -13,13 +13,13 @@ constexpr size_t kMostWalks = 64;       // of one loop at a time
 
 }  // namespace
 
-http::Outcome LoopHandler::list(const ListCommand& command, const Request& request, Responder& responder) {
+http::Handled LoopHandler::list(const ListCommand& command, const Request& request, Responder& responder) {
   Walk walk;
   walk.list = std::make_unique<ListWalk>(command);
   return begin_walk(std::move(walk), request, responder);
 }
 
-http::Outcome LoopHandler::release_node(const ReleaseNodeCommand& command, const Request& request,
+http::Handled LoopHandler::release_node(const ReleaseNodeCommand& command, const Request& request,
                                         Responder& responder) {
   Walk walk;
   walk.node = command.node.text;
@@ -27,14 +27,14 @@ http::Outcome LoopHandler::release_node(const ReleaseNodeCommand& command, const
   return begin_walk(std::move(walk), request, responder);
 }
 
-http::Outcome LoopHandler::begin_walk(Walk walk, const Request& request, Responder& responder) {
+http::Handled LoopHandler::begin_walk(Walk walk, const Request& request, Responder& responder) {
   if (go_on(walk)) return respond(request, responder, write_answer(walk));
   if (walks_.size() >= kMostWalks) return respond_error(responder, make_error(ErrorCode::too_many_requests));
   walk.connection = request.connection;
   connections_[uint64_t(request.connection)].walks = true;
   walks_.push_back(std::move(walk));
   if (walks_.size() == 1) loop_.post([this] { walk_on(); });
-  return Outcome::waiting;
+  return Handled::waiting;
 }
 
 // One slice. True: the walk is finished.

@@ -17,7 +17,7 @@ struct Overloaded : Each... {
 
 LoopHandler::LoopHandler(App& app, http::Loop& loop) : app_(app), loop_(loop), reader_(app.settings().api) {}
 
-http::Outcome LoopHandler::handle(const Request& request, Responder& responder) {
+http::Handled LoopHandler::handle(const Request& request, Responder& responder) {
   if (request.method == http::Method::options) return respond_options(request, responder);
   const std::optional<Path> path = find_path(request.path);
   if (!path) return respond_error(responder, make_error(ErrorCode::unknown_path));
@@ -50,7 +50,7 @@ http::Outcome LoopHandler::handle(const Request& request, Responder& responder) 
       *command);
 }
 
-http::Outcome LoopHandler::carry_out_one(const Command& command, const Request& request,
+http::Handled LoopHandler::carry_out_one(const Command& command, const Request& request,
                                          Responder& responder) {
   fresh();
   const CarriedOut done = carry_out(service_->engine(), command, service_->now(), effects_, body_);
@@ -64,7 +64,7 @@ http::Outcome LoopHandler::carry_out_one(const Command& command, const Request& 
   return respond(request, responder, done.status);
 }
 
-http::Outcome LoopHandler::batch(const BatchCommand& command, const Request& request, Responder& responder) {
+http::Handled LoopHandler::batch(const BatchCommand& command, const Request& request, Responder& responder) {
   fresh();
   BatchFrame frame(body_);
   uint64_t sequence = 0;
@@ -84,18 +84,18 @@ http::Outcome LoopHandler::batch(const BatchCommand& command, const Request& req
 
 void LoopHandler::answer_item(const ApiResult<Command>& item) {
   if (!item)
-    append_error_json(body_, item.error(), Place::in_batch);
+    append_error_json(body_, item.error(), AnswerForm::in_batch);
   else if (body_.size() > kMostBatchAnswer)
     append_error_json(body_,
                       make_error(ErrorCode::too_many_requests,
                                  "not carried out: the answer of this batch has become as large as it may be; "
                                  "send the rest in another one"),
-                      Place::in_batch);
+                      AnswerForm::in_batch);
   else
-    carry_out(service_->engine(), *item, service_->now(), effects_, body_, Place::in_batch);
+    carry_out(service_->engine(), *item, service_->now(), effects_, body_, AnswerForm::in_batch);
 }
 
-http::Outcome LoopHandler::respond(const Request& request, Responder& responder, unsigned status) {
+http::Handled LoopHandler::respond(const Request& request, Responder& responder, unsigned status) {
   settle(request.connection);
   http::Response response;
   response.status = status;
@@ -104,20 +104,20 @@ http::Outcome LoopHandler::respond(const Request& request, Responder& responder,
   response.receipts = receipts_;
   responder.respond(response);
   app_.metrics().count_request(status);
-  return Outcome::answered;
+  return Handled::answered;
 }
 
-http::Outcome LoopHandler::respond_text(Responder& responder, std::string_view content_type,
+http::Handled LoopHandler::respond_text(Responder& responder, std::string_view content_type,
                                         std::string_view text) {
   http::Response response;
   response.content_type = content_type;
   response.body = text;
   responder.respond(response);
   app_.metrics().count_request(response.status);
-  return Outcome::answered;
+  return Handled::answered;
 }
 
-http::Outcome LoopHandler::respond_error(Responder& responder, const ApiError& error,
+http::Handled LoopHandler::respond_error(Responder& responder, const ApiError& error,
                                          std::string_view more_headers) {
   fresh();
   append_error_json(body_, error);
@@ -128,10 +128,10 @@ http::Outcome LoopHandler::respond_error(Responder& responder, const ApiError& e
   response.close = app_.stopping();
   responder.respond(response);
   app_.metrics().count_request(error.status);
-  return Outcome::answered;
+  return Handled::answered;
 }
 
-http::Outcome LoopHandler::respond_options(const Request& request, Responder& responder) {
+http::Handled LoopHandler::respond_options(const Request& request, Responder& responder) {
   const std::string_view allowed = options_header(request.path);
   if (allowed.empty()) return respond_error(responder, make_error(ErrorCode::unknown_path));
   http::Response response;
@@ -139,7 +139,7 @@ http::Outcome LoopHandler::respond_options(const Request& request, Responder& re
   response.extra_headers = allowed;
   responder.respond(response);
   app_.metrics().count_request(response.status);
-  return Outcome::answered;
+  return Handled::answered;
 }
 
 std::optional<ErrorCode> LoopHandler::why_not(bool reads) const {

@@ -26,7 +26,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
  public:
   LoopHandler(App& app, http::Loop& loop);
 
-  http::Outcome handle(const http::Request& request, http::Responder& responder) override;
+  http::Handled handle(const http::Request& request, http::Responder& responder) override;
   void on_closed(http::ConnectionId connection) override;
   void on_timer(http::ConnectionId connection) override;
   bool may_leave(uint64_t gate) override;
@@ -50,16 +50,16 @@ class LoopHandler final : public http::Handler, public LoopPort {
  private:
   using Request = http::Request;
   using Responder = http::Responder;
-  using Outcome = http::Outcome;
+  using Handled = http::Handled;
 
   // loop_handler.cc
-  Outcome carry_out_one(const Command& command, const Request& request, Responder& responder);
-  Outcome batch(const BatchCommand& command, const Request& request, Responder& responder);
+  Handled carry_out_one(const Command& command, const Request& request, Responder& responder);
+  Handled batch(const BatchCommand& command, const Request& request, Responder& responder);
   void answer_item(const ApiResult<Command>& item);
-  Outcome respond(const Request& request, Responder& responder, unsigned status);
-  Outcome respond_text(Responder& responder, std::string_view content_type, std::string_view text);
-  Outcome respond_error(Responder& responder, const ApiError& error, std::string_view more_headers = {});
-  Outcome respond_options(const Request& request, Responder& responder);
+  Handled respond(const Request& request, Responder& responder, unsigned status);
+  Handled respond_text(Responder& responder, std::string_view content_type, std::string_view text);
+  Handled respond_error(Responder& responder, const ApiError& error, std::string_view more_headers = {});
+  Handled respond_options(const Request& request, Responder& responder);
   // Why no command can be taken now, if none can. `reads`: one that changes nothing.
   std::optional<ErrorCode> why_not(bool reads) const;
   // Clears what the next call of the engine fills.
@@ -69,7 +69,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
   void settle_without_answer();
 
   // handle_bonds.cc
-  Outcome wait(const LockRequest& request, http::ConnectionId connection);
+  Handled wait(const LockRequest& request, http::ConnectionId connection);
   void note_bond(http::ConnectionId connection, const LaneName& lane, const Requester& who);
   void forget_bond(http::ConnectionId connection, const LaneName& lane, const Requester& who);
   void erase_if_plain(http::ConnectionId connection);
@@ -77,10 +77,10 @@ class LoopHandler final : public http::Handler, public LoopPort {
   static constexpr uint64_t kPollReceipt = UINT64_MAX;  // all others are steps
 
   // handle_streams.cc
-  Outcome subscribe(SubscribeCommand command, const Request& request, Responder& responder);
-  Outcome events(const EventsRequest& wanted, const Request& request, Responder& responder);
+  Handled subscribe(SubscribeCommand command, const Request& request, Responder& responder);
+  Handled events(const EventsRequest& wanted, const Request& request, Responder& responder);
   Subscribed join(const Request& request, const Filter& filter);
-  Outcome start_stream(const Request& request, Responder& responder, std::unique_ptr<StreamState> stream,
+  Handled start_stream(const Request& request, Responder& responder, std::unique_ptr<StreamState> stream,
                        const Subscribed& subscribed, std::string_view state);
   void close_stream(const StreamState& stream, http::ConnectionId connection);
   void send_comments();
@@ -92,15 +92,15 @@ class LoopHandler final : public http::Handler, public LoopPort {
     std::unique_ptr<ReleaseNodeWalk> release;
     std::string node;  // of `release`
   };
-  Outcome list(const ListCommand& command, const Request& request, Responder& responder);
-  Outcome release_node(const ReleaseNodeCommand& command, const Request& request, Responder& responder);
-  Outcome begin_walk(Walk walk, const Request& request, Responder& responder);
+  Handled list(const ListCommand& command, const Request& request, Responder& responder);
+  Handled release_node(const ReleaseNodeCommand& command, const Request& request, Responder& responder);
+  Handled begin_walk(Walk walk, const Request& request, Responder& responder);
   bool go_on(Walk& walk);
   unsigned write_answer(const Walk& walk);
   void walk_on();
 
   // handle_info.cc
-  Outcome info(Path path, Responder& responder);
+  Handled info(Path path, Responder& responder);
 
   App& app_;
   http::Loop& loop_;

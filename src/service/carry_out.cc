@@ -13,25 +13,25 @@ struct Step {
   const Time now;
   Effects& effects;
   std::string& body;
-  const Place place;
+  const AnswerForm form;
 
   CarriedOut operator()(const LockRequest& request) {
     const LockCommand& command = request.command;
     const LockAnswer answer = engine.lock(command, now, effects);
     CarriedOut done{.bonded = answer.bonded};
     done.waits = answer.state == LockState::queued && command.poll != PollId::none;
-    if (!done.waits) done.status = append_lock_answer(body, answer, command.lane, place);
+    if (!done.waits) done.status = append_lock_answer(body, answer, command.lane, form);
     return done;
   }
   CarriedOut operator()(const UnlockCommand& command) {
     const UnlockAnswer answer = engine.unlock(command, now, effects);
-    return {.status = append_unlock_answer(body, answer, place), .freed = answer.refusal == Refusal::none};
+    return {.status = append_unlock_answer(body, answer, form), .freed = answer.refusal == Refusal::none};
   }
   CarriedOut operator()(const RenewCommand& command) {
-    return {.status = append_renew_answer(body, engine.renew(command, now, effects), place)};
+    return {.status = append_renew_answer(body, engine.renew(command, now, effects), form)};
   }
   CarriedOut operator()(const CancelCommand& command) {
-    return {.status = append_cancel_answer(body, engine.cancel(command, now, effects), place)};
+    return {.status = append_cancel_answer(body, engine.cancel(command, now, effects), form)};
   }
   CarriedOut operator()(const StatusCommand& command) {
     return {.status = append_status_answer(body, engine.status(command, now, effects))};
@@ -88,9 +88,9 @@ void log_decision(const Command& command, std::string_view answer) {
 }  // namespace
 
 CarriedOut carry_out(Engine& engine, const Command& command, Time now, Effects& effects, std::string& body,
-                     Place place) {
+                     AnswerForm form) {
   const size_t before = body.size();
-  const CarriedOut done = std::visit(Step{engine, now, effects, body, place}, command);
+  const CarriedOut done = std::visit(Step{engine, now, effects, body, form}, command);
   if (log_enabled(LogLevel::debug)) log_decision(command, std::string_view(body).substr(before));
   return done;
 }

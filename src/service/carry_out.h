@@ -19,6 +19,6 @@ struct CarriedOut {
 // Applies the rules, appends the answer to `body` as JSON, and logs the decision. What else follows is in
 // `effects`. Of the commands only those that are OneStep (checked).
 CarriedOut carry_out(Engine& engine, const Command& command, Time now, Effects& effects, std::string& body,
-                     Place place = Place::alone);
+                     AnswerForm form = AnswerForm::alone);
 
 }  // namespace turnstile

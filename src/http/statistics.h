@@ -6,7 +6,7 @@
 
 namespace turnstile::http {
 
-struct Counters {
+struct Statistics {
   std::atomic<uint64_t> accepted{0};          // connections ever taken from a listener, refused ones too
   std::atomic<uint64_t> refused{0};           // answered 429 because max_connections were open
   std::atomic<uint64_t> connections_open{0};  // handed to a loop and not closed yet, without refused ones
