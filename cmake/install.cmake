@@ -16,7 +16,6 @@ if(NOT TARGET ts_client)
   return()
 endif()
 
-
 # turnstile_shared_library(TARGET OUTPUT EXPORTED_NAME SOURCES ... USES ... PUBLIC_USES ...)
 function(turnstile_shared_library name)
   cmake_parse_arguments(ARG "" "OUTPUT;EXPORTED_NAME" "SOURCES;USES;PUBLIC_USES" ${ARGN})
@@ -59,7 +58,7 @@ turnstile_shared_library(turnstile_shared OUTPUT turnstile EXPORTED_NAME turnsti
 turnstile_pkg_config(turnstile)
 if(TARGET ts_fake)
   turnstile_shared_library(turnstile_testing OUTPUT turnstile_testing EXPORTED_NAME testing
-    SOURCES $<TARGET_OBJECTS:ts_fake> USES ts_engine ts_api ts_events PUBLIC_USES turnstile_shared)
+    SOURCES $<TARGET_OBJECTS:ts_fake> USES ts_carry_out ts_engine ts_api ts_events PUBLIC_USES turnstile_shared)
   turnstile_pkg_config(turnstile-testing)
 endif()
 

@@ -246,7 +246,7 @@ TEST(JsonGrammar, EveryIntegerFieldWantsAnIntegerThatIsNotNegative) {
          {"-1", "-9223372036854775808", "100.0", "1e2", "\"100\"", "false", "[]", "{}"})
       EXPECT_THAT(fault_of(fmt::format("\"{}\":{}", field, number)), HasSubstr(std::string(field))) << number;
     for (const std::string_view number : {"0100", "+100", "100.", "18446744073709551616", "1_000", "0x64"})
-      EXPECT_THAT(fault_of(fmt::format("\"{}\":{}", field, number)), HasSubstr("not valid JSON")) << number;
+      EXPECT_THAT(fault_of(fmt::format("\"{}\":{}", field, number)), HasSubstr("the body ")) << number;
   }
 }
 
