@@ -86,6 +86,8 @@ class Engine {
     size_t resources = 0, holds = 0, waiters = 0;
   };
   Result<Loaded> finish_load(Time now, Effects& out, const std::function<void(Effects&)>& after_step);
+  // Once more the full time, if finishing took long: until the server answers, nobody could renew.
+  void restart_times(Time now);
   // Every fact that is held now, resource by resource, while others go on working.
   void dump(const std::function<void(const Record&)>& write);
 

@@ -76,6 +76,17 @@ Result<Engine::Loaded> Engine::finish_load(Time now, Effects& out,
   return loaded;
 }
 
+void Engine::restart_times(Time now) {
+  Effects none;
+  walk_all([&](Shard& shard, Resource& resource) {
+    none.clear();
+    run_step(shard, resource, now, none, [](Rules& rules) {
+      rules.restart_times();
+      return true;
+    });
+  });
+}
+
 void Engine::dump(const std::function<void(const Record&)>& write) {
   Record mark;
   mark.kind = RecordKind::token_mark;

@@ -180,6 +180,18 @@ TEST(Recovery, S31_ALeaseHasItsFullTimeAgain) {
   EXPECT_EQ(again->last_event().reason, "lease");
 }
 
+TEST(Recovery, S31_FullTimeBeginsWhenTheServerCanBeAskedHoweverLongLoadingTook) {
+  TestEngine t;
+  t.lock(Ask("pull", "r", "n1").lease(5000));
+  auto again = restart(t);
+  again->now += ms(4'000);  // other resources were loaded meanwhile
+  again->engine.restart_times(again->now);
+  again->pass(4'999);
+  EXPECT_EQ(again->holder("pull", "r"), "n1");
+  again->pass(1);
+  EXPECT_EQ(again->last_event().reason, "lease");
+}
+
 TEST(Recovery, S31_AMonitoredHoldHasItsFullGraceAgain) {
   TestEngine t;
   t.lock(Ask("pull", "open", "n1").monitor(1));

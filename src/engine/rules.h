@@ -67,6 +67,7 @@ class Rules {
   // `error`: that of the last record that had one, so that equal ones are kept once.
   void load(const Record& record, const Operation* operation, SharedText& error);
   void finish_load();
+  void restart_times();
   void dump();  // every fact, into the records
 
   // Forgets what is empty and checks the invariants. Every step ends with it.

@@ -254,6 +254,14 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
 void Rules::finish_load() {
   for_each_lane([&](Lane& lane) {
     if (lane.queue) counters_.waiters.fetch_add(lane.queue->size(), std::memory_order_relaxed);
+  });
+  restart_times();
+  for_each_lane([&](Lane& lane) { drop_retained(lane); });
+  advance();
+}
+
+void Rules::restart_times() {
+  for_each_lane([&](Lane& lane) {
     if (lane.hold.held()) {
       Hold& hold = lane.hold;
       if (hold.deadline == Deadline::unclaimed) hold.until = later(now_, settings_.claim_timeout);
@@ -266,9 +274,7 @@ void Rules::finish_load() {
       waiter.heard_at = now_;
       if (waiter.bonded) lane.queue->set_leaves_at(waiter, later(now_, settings_.bond_grace));
     }
-    drop_retained(lane);
   });
-  advance();
 }
 
 }  // namespace turnstile

@@ -11,6 +11,7 @@
 namespace turnstile {
 namespace {
 
+constexpr Duration kNoticeable = std::chrono::milliseconds(20);
 constexpr size_t kMostExpired = 1000;  // resources between two looks at the clock
 constexpr uint64_t kLargestNumber = (uint64_t(1) << 53) - 1;  // that every JSON reader holds exactly
 
@@ -74,8 +75,9 @@ Result<void> Service::load(const OnFailed& on_failed) {
                     on_failed(error);
                   });
   Effects effects;
+  const Time finishing = now();
   loaded_.journal = *recovered;
-  const Result<Engine::Loaded> finished = engine_->finish_load(now(), effects, [this](Effects& step) {
+  const Result<Engine::Loaded> finished = engine_->finish_load(finishing, effects, [this](Effects& step) {
     gate_->unanswered(step);  // what it grants is counted with all that is held, below
   });
   if (!finished) return std::unexpected(finished.error());
@@ -84,6 +86,7 @@ Result<void> Service::load(const OnFailed& on_failed) {
   engine_->for_each_lane([this](std::string_view operation, bool held, size_t waiters) {
     metrics_.add_loaded(operation, held, waiters);
   });
+  if (now() - finishing > kNoticeable) engine_->restart_times(now());  // S31
   loaded_.took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   return {};
 }
