@@ -18,16 +18,53 @@ constexpr uint32_t kMaxDiscarded = 1024 * 1024;
 constexpr int kReadsATurn = 16;
 constexpr uint32_t kReadEvents = EPOLLIN | EPOLLRDHUP | EPOLLET;
 
+constexpr unsigned any_of(auto... states) { return (0u | ... | (1u << unsigned(states))); }
+
 }  // namespace
+
+// A step that is not listed is a bug of ours: requests are answered once and in order, and an end is final.
+void Connection::enter(State next) {
+  using enum State;
+  constexpr auto allowed_after = [](State state) {
+    switch (state) {
+      case reading:
+        return any_of(waiting, ending, closed);
+      case waiting:
+        return any_of(reading, streaming, ending, closed);
+      case streaming:
+        return any_of(ending, closed);
+      case ending:
+        return any_of(lingering, closed);
+      case lingering:
+        return any_of(closed);
+      case closed:
+        break;
+    }
+    return 0u;
+  };
+  TS_CHECK(allowed_after(state_) & any_of(next), "a connection takes only the steps that its state allows");
+  if (state_ == waiting) poll_deadline_ = kNever;
+  state_ = next;
+}
 
 // The Responder of one request; lives on the stack while it is handled.
 class Connection::OneResponder final : public Responder {
  public:
   explicit OneResponder(Connection& connection) : connection_(connection) {}
-  void respond(const Response& response) override { connection_.append(response); }
-  void start_stream(const Response& begin) override { connection_.begin_stream(begin); }
+  void respond(const Response& response) override {
+    check_unanswered();
+    connection_.append(response);
+  }
+  void start_stream(const Response& begin) override {
+    check_unanswered();
+    connection_.begin_stream(begin);
+  }
 
  private:
+  void check_unanswered() const {
+    TS_CHECK(connection_.state_ == State::waiting, "a request is answered once");
+  }
+
   Connection& connection_;
 };
 
@@ -43,7 +80,7 @@ bool Connection::start() {
 }
 
 void Connection::on_ready(uint32_t events) {
-  if (closed_) return;  // by what was reported together with this
+  if (is_closed()) return;  // by what was reported together with this
   if (events & ~uint32_t(EPOLLOUT)) readable_ = true;
   if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) hung_up_ = true;
   if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) write_pending_ = false;
@@ -51,7 +88,7 @@ void Connection::on_ready(uint32_t events) {
 }
 
 void Connection::proceed() {
-  if (closed_) return;
+  if (is_closed()) return;
   for (int reads = 0;;) {
     const size_t scheduled = loop_.scheduled();
     const bool more = handle_buffered();
@@ -62,7 +99,7 @@ void Connection::proceed() {
       break;
     }
     flush();
-    if (closed_) return;
+    if (is_closed()) return;
     if (write_pending_ || is_gated()) break;
     if (more) continue;
     if (!readable_ || peer_closed_) break;
@@ -72,14 +109,12 @@ void Connection::proceed() {
     }
     if (!read()) break;
   }
-  if (closed_) return;
+  if (is_closed()) return;
   if (peer_closed_) on_end_of_input();
   set_read_deadline();
 }
 
-bool Connection::may_handle() const {
-  return !waiting_ && !stream_ && !closing_ && !notified_ && !lingering_ && !write_pending_;
-}
+bool Connection::may_handle() const { return state_ == State::reading && !write_pending_; }
 
 // Handles all complete requests in the buffer. True: there may be more, but the output should be written
 // first.
@@ -96,7 +131,7 @@ bool Connection::handle_buffered() {
         return false;
       case RequestReader::Result::incomplete:
         if (reader_.take_continue()) out().append("HTTP/1.1 100 Continue\r\n\r\n");
-        if (peer_closed_) closing_ = true;
+        if (peer_closed_) enter(State::ending);
         return false;
     }
   }
@@ -109,25 +144,22 @@ void Connection::handle(Incoming& incoming) {
               .keep_alive = incoming.keep_alive,
               .head_only = incoming.request.method == Method::head};
   OneResponder responder(*this);
+  enter(State::waiting);
   handling_ = true;
-  answered_ = false;
   const Handled handled = loop_.handler().handle(incoming.request, responder);
   handling_ = false;
   handled_ = true;
-  // A request that "waits" may have been answered before handle() returned, and closing ends the waiting.
-  waiting_ = handled == Handled::waiting && !answered_ && !closing_;
-  TS_CHECK(handled == Handled::waiting || answered_, "a handler that says it has answered has done so");
-  if (!waiting_) poll_deadline_ = kNever;
+  // A request that "waits" may have been answered before handle() returned.
+  if (state_ == State::waiting) {
+    TS_CHECK(handled == Handled::waiting, "a handler that says it has answered has done so");
+    if (notified_) enter(State::ending);  // by close_when_written(), which ends the waiting
+  }
   reader_.finish(in_);
 }
 
 void Connection::append(const Response& response) {
-  TS_CHECK(!answered_, "a request is answered once");
-  answered_ = true;
-  waiting_ = false;
-  poll_deadline_ = kNever;
   framing_.keep_alive = framing_.keep_alive && !response.close && !loop_.is_draining();
-  if (!framing_.keep_alive || notified_) closing_ = true;
+  enter(framing_.keep_alive && !notified_ ? State::reading : State::ending);
   loop_.writer().response(out(), response, framing_, loop_.now());
   note_leaving(response);
 }
@@ -139,14 +171,10 @@ void Connection::note_leaving(const Response& response) {
 }
 
 void Connection::begin_stream(const Response& begin) {
-  TS_CHECK(handling_ && !answered_, "a request is answered once");
-  answered_ = true;
   loop_.writer().stream_head(out(), begin.content_type, framing_, begin.body, loop_.now());
   note_leaving(begin);
-  if (framing_.head_only) {
-    closing_ = true;
-    return;
-  }
+  if (framing_.head_only || notified_) return enter(State::ending);
+  enter(State::streaming);
   stream_ = std::make_unique<StreamQueue>(framing_.http_1_1);
   loop_.statistics().streams_open.fetch_add(1, std::memory_order_relaxed);
   // The kernel's buffer would otherwise grow to megabytes for a reader that does not read.
@@ -157,7 +185,6 @@ void Connection::begin_stream(const Response& begin) {
 void Connection::refuse(unsigned status, std::string_view problem) {
   const std::string body = loop_.handler().error_body(status, problem);
   framing_ = {.http_1_1 = true, .keep_alive = false, .head_only = false};
-  answered_ = false;
   append({.status = status,
           .extra_headers = status == 429 ? "Retry-After: 1\r\n" : "",
           .body = body,
@@ -167,15 +194,15 @@ void Connection::refuse(unsigned status, std::string_view problem) {
 }
 
 bool Connection::answer(const Response& response) {
-  if (closed_ || closing_ || answered_ || !(waiting_ || handling_)) return false;
+  if (state_ != State::waiting) return false;
   append(response);
-  if (!handling_) loop_.schedule(*this);
+  schedule_unless_handling();
   return true;
 }
 
 // An empty stream takes whatever comes, so that what is larger than its backlog may be gets through, too.
 Streamed Connection::stream(const std::shared_ptr<const std::string>& bytes) {
-  if (closed_ || closing_ || !stream_) return Streamed::gone;
+  if (state_ != State::streaming) return Streamed::gone;
   const size_t most = loop_.limits().max_stream_backlog;
   if (full_ || (!stream_->empty() && stream_->bytes() + bytes->size() > most)) {
     if (!full_ && write_pending_) set_write_deadline(loop_.limits().full_stream_timeout);
@@ -188,13 +215,18 @@ Streamed Connection::stream(const std::shared_ptr<const std::string>& bytes) {
 }
 
 void Connection::tell_when_drained() {
-  if (closed_ || closing_ || !stream_) return;
+  if (state_ != State::streaming) return;
   full_ = true;
+  schedule_unless_handling();
+}
+
+// Behind handle(), proceed() goes on by itself.
+void Connection::schedule_unless_handling() {
   if (!handling_) loop_.schedule(*this);
 }
 
 void Connection::set_timer(Time deadline) {
-  if (!waiting_ && !handling_) return;
+  if (state_ != State::waiting) return;
   poll_deadline_ = deadline;
   loop_.update_deadline(*this);
 }
@@ -214,18 +246,18 @@ bool Connection::read() {
   if (size_t(count) < room && !hung_up_) readable_ = false;
   if (count == 0) {
     peer_closed_ = true;
-    if (lingering_) close_now();
-    if (stream_) broken();
-    return !closed_;
+    if (state_ == State::lingering) close_now();
+    if (state_ == State::streaming) broken();
+    return !is_closed();
   }
-  if (stream_ || lingering_) return discard(size_t(count));
+  if (discards_input()) return discard(size_t(count));
   in_.commit(size_t(count));
   return true;
 }
 
 // False: nothing will be taken out of the buffer for a while, and it is full.
 bool Connection::make_room() {
-  if (stream_ || lingering_) {
+  if (discards_input()) {
     in_.clear();
     in_.prepare(0);
   } else if (may_handle()) {
@@ -247,13 +279,13 @@ bool Connection::discard(size_t count) {
 
 // The peer sends no more; what it has sent is still answered, but whoever relies on the connection is told.
 void Connection::on_end_of_input() {
-  tell_closed();
-  if (notified_ && !waiting_ && !closing_) close_when_written();
+  tell_closed(state_);
+  if (notified_ && state_ != State::waiting) close_when_written();
 }
 
 void Connection::set_read_deadline() {
-  if (lingering_) return;
-  if (waiting_ || stream_ || write_pending_ || is_gated()) {
+  if (state_ == State::lingering) return;
+  if (state_ != State::reading || write_pending_ || is_gated()) {
     timed_ = Timed::nothing;
     read_deadline_ = kNever;
   } else {
@@ -275,7 +307,7 @@ Duration Connection::idle_timeout() const { return watched_ ? Duration::max() : 
 void Connection::on_deadline(Time now) {
   if (poll_deadline_ <= now) {
     poll_deadline_ = kNever;
-    if (waiting_) loop_.handler().on_timer(id_);
+    loop_.handler().on_timer(id_);
   }
   if (write_deadline_ <= now) {
     loop_.statistics().timed_out.fetch_add(1, std::memory_order_relaxed);
@@ -283,7 +315,9 @@ void Connection::on_deadline(Time now) {
   }
   if (read_deadline_ > now) return loop_.update_deadline(*this);
   read_deadline_ = kNever;
-  if (lingering_) return close_now();
+  if (state_ == State::lingering) return close_now();
+  // Closed since proceed() was called last: that is due, and needs no deadline.
+  if (state_ != State::reading) return loop_.update_deadline(*this);
   if (timed_ == Timed::between) return broken();
   loop_.statistics().timed_out.fetch_add(1, std::memory_order_relaxed);
   refuse(408, timed_ == Timed::head ? "The request head took too long." : "The request body took too long.");

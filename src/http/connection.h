@@ -23,6 +23,7 @@ class EventLoop;
 // destroyed under its own feet. Time: now() of the loop's turn. Three deadlines (read, write, long poll); the
 // loop's heap holds one entry that is never later than the earliest of them. Threads: the loop's only.
 // Invariant: answers leave in the order of their requests; nothing leaves before the handler lets gate_ pass.
+// Where it is between its first request and its end is its State.
 // The kernel tells edges: readable_ stays true until a read has found the end of what there is, and
 // write_pending_ until the kernel has room again.
 class Connection final : public Source {
@@ -34,7 +35,7 @@ class Connection final : public Source {
   Connection& operator=(const Connection&) = delete;
 
   Id id() const { return id_; }
-  bool is_closed() const { return closed_; }
+  bool is_closed() const { return state_ == State::closed; }
   uint64_t gate() const { return gate_; }
 
   // False: the kernel cannot watch one more socket.
@@ -72,7 +73,20 @@ class Connection final : public Source {
 
  private:
   class OneResponder;
+  // In the order of a life; enter() has the steps that are allowed.
+  enum class State : uint8_t {
+    reading,    // the next request may come, or is here
+    waiting,    // the handler has a request and owes the answer: inside handle(), or later
+    streaming,  // carries what stream() gets, until it ends
+    ending,     // closes when all is written
+    lingering,  // all is written: the peer may read it before the kernel may send a reset
+    closed,     // only kept until no event can name it
+  };
   enum class Timed : uint8_t { nothing, between, head, body };
+
+  void enter(State next);
+  bool discards_input() const { return state_ == State::streaming || state_ == State::lingering; }
+  void schedule_unless_handling();
 
   bool read();
   bool make_room();
@@ -98,7 +112,7 @@ class Connection final : public Source {
   void drained();
   void finish();
   void broken();
-  void tell_closed();
+  void tell_closed(State before);
 
   EventLoop& loop_;
   UniqueFd socket_;
@@ -110,25 +124,24 @@ class Connection final : public Source {
   uint64_t gate_ = 0;                    // the highest Response::gate of what is in out_
   Time read_deadline_ = kNever;          // head, body, idle or lingering, see timed_
   Time write_deadline_ = kNever;
-  Time poll_deadline_ = kNever;   // set_timer()
+  Time poll_deadline_ = kNever;   // set_timer(), while waiting
   uint32_t discarded_ = 0;        // input that nobody wants, on a stream or while lingering
   Framing framing_;               // of the request that is being handled or waits
+  State state_ = State::reading;  // changed by enter() only
   Timed timed_ = Timed::nothing;  // what read_deadline_ is about
-  bool readable_ = false;         // a read may find something
-  bool hung_up_ = false;          // ... and behind it, the end
-  bool write_pending_ = false;    // the kernel's buffer is full
-  bool handling_ = false;         // inside Handler::handle()
-  bool answered_ = false;         // the request that is being handled has its answer
-  bool handled_ = false;          // a request was handled since read_deadline_ was set
-  bool waiting_ = false;
-  bool watched_ = false;
+  // The socket:
+  bool readable_ = false;       // a read may find something
+  bool hung_up_ = false;        // ... and behind it, the end
+  bool peer_closed_ = false;    // ... which has been read
+  bool write_pending_ = false;  // the kernel's buffer is full
+  // The handler:
+  bool handling_ = false;  // inside Handler::handle(), whose caller does what is to be done after it
+  bool handled_ = false;   // a request was handled since read_deadline_ was set
+  bool watched_ = false;   // on_closed() is wanted even if no request waits
   bool notified_ = false;  // on_closed() was called, or must not be
-  bool peer_closed_ = false;
-  bool closing_ = false;       // close when all is written
-  bool wants_linger_ = false;  // then let the peer read before the kernel may send a reset
-  bool lingering_ = false;
-  bool full_ = false;  // a stream that has refused bytes; on_drained() follows
-  bool closed_ = false;
+  bool full_ = false;      // a stream that has refused bytes; on_drained() follows
+
+  bool wants_linger_ = false;  // lingers whatever there is to read
 };
 
 }  // namespace turnstile::http

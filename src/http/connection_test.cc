@@ -252,6 +252,16 @@ TEST(Connection, AHandlerMayAnswerAndCloseSeveralInOneTurn) {
   EXPECT_EQ(server.log().count("closed"), 0u) << "the handler closed it itself";
 }
 
+TEST(Connection, ARequestIsAnsweredAlsoIfItsHandlerClosesFirst) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/leave") + get("/echo"));
+  EXPECT_TRUE(client.receive()->body.starts_with("GET /leave"));
+  EXPECT_TRUE(client.is_at_end());
+  EXPECT_EQ(server.log().count("/echo"), 0u);
+  EXPECT_EQ(server.log().count("closed"), 0u) << "the handler closed it itself";
+}
+
 TEST(Connection, L15_OthersGetTheirTurnWhileManyAnswersAreWritten) {
   constexpr size_t kWaiting = 300;
   TestServer server;

@@ -41,7 +41,7 @@ void Connection::flush() {
   } else if (full_) {
     drained();
   }
-  if (closing_) finish();
+  if (state_ == State::ending) finish();
 }
 
 // All that there was is with the kernel.
@@ -49,7 +49,7 @@ void Connection::drained() {
   gate_ = 0;
   write_deadline_ = kNever;
   loop_.note_unsent(*this);
-  if (std::exchange(full_, false) && !closing_) loop_.handler().on_drained(id_);
+  if (std::exchange(full_, false) && state_ == State::streaming) loop_.handler().on_drained(id_);
 }
 
 // One system call for as much as possible.
@@ -96,39 +96,36 @@ void Connection::set_write_deadline(Duration from_now) {
 }
 
 void Connection::close_when_written() {
-  if (closed_) return;
-  closing_ = true;
   notified_ = true;
-  waiting_ = false;
-  poll_deadline_ = kNever;
+  if (state_ >= State::ending) return;
+  if (handling_ && state_ == State::waiting) return;  // ends with its answer, or when handle() returns
+  enter(State::ending);
   if (stream_) stream_->end();
-  if (!handling_) loop_.schedule(*this);
+  schedule_unless_handling();
 }
 
 void Connection::drain() {
   const bool under_way =
-      waiting_ || has_output() || handling_ || reader_.phase() != RequestReader::Phase::between;
-  if (lingering_ || (under_way && !stream_)) return;
-  close_when_written();
+      state_ == State::waiting || has_output() || reader_.phase() != RequestReader::Phase::between;
+  if (state_ == State::streaming || !under_way) close_when_written();
 }
 
 // All is written and nothing more will be.
 void Connection::finish() {
   const bool lingers = !peer_closed_ && (wants_linger_ || !in_.empty());
   if (lingers && ::shutdown(socket_.get(), SHUT_WR) == 0) {
-    lingering_ = true;
-    closing_ = false;
+    enter(State::lingering);
     read_deadline_ = later(loop_.now(), kLinger);
     loop_.update_deadline(*this);
   } else {
     close_now();
   }
-  tell_closed();
+  tell_closed(State::ending);
 }
 
 void Connection::close_now() {
-  if (closed_) return;
-  closed_ = true;
+  if (is_closed()) return;
+  enter(State::closed);
   if (stream_) loop_.statistics().streams_open.fetch_sub(1, std::memory_order_relaxed);
   gate_hook_.unlink();
   if (out_) {
@@ -141,8 +138,9 @@ void Connection::close_now() {
 
 // The peer has gone, or has to go.
 void Connection::broken() {
+  const State before = state_;
   close_now();
-  tell_closed();
+  tell_closed(before);
 }
 
 // A reader that is too slow: the kernel drops what it has not sent, and the peer gets a reset.
@@ -153,8 +151,9 @@ void Connection::cut_off() {
   broken();
 }
 
-void Connection::tell_closed() {
-  if (notified_ || !(waiting_ || stream_ || watched_)) return;
+// Tells the handler, once, if it relies on a connection that was in this state.
+void Connection::tell_closed(State before) {
+  if (notified_ || !(before == State::waiting || stream_ || watched_)) return;
   notified_ = true;
   loop_.handler().on_closed(id_);
 }

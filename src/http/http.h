@@ -137,7 +137,7 @@ class Loop {
 
   // What waits behind a gate up to this one is to ask Handler::may_leave() again.
   virtual void open_gate(uint64_t gate) = 0;
-  // What waits behind any gate never leaves: closes those connections.
+  // What waits behind any gate never leaves: closes those connections. Not from within Handler::handle().
   virtual void drop_gated() = 0;
   virtual size_t connections() const = 0;
 };

@@ -3,6 +3,8 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <future>
+#include <thread>
 
 #include "http/test_client.h"
 
@@ -39,6 +41,29 @@ TEST(Limits, L17_ASlowHeadIsCutOffAlthoughItKeepsDripping) {
   const auto answer = client.receive();
   ASSERT_TRUE(answer);
   EXPECT_EQ(answer->status, 408u);
+}
+
+TEST(Limits, AConnectionMayBeClosedInTheTurnInWhichItsTimeIsOver) {
+  Limits limits;
+  limits.header_timeout = kShort;
+  TestServer server(limits);
+  Client client(server.address());
+  client.send(get("/wait") + "GET /e");
+  const ConnectionId id = server.await_waiting();
+  std::promise<void> closed;
+  server.on_loop([&](Loop& loop) {
+    EXPECT_TRUE(loop.answer(id, Response()));  // behind it begins the time for the next head,
+    loop.post([&] {
+      std::this_thread::sleep_for(2 * kShort);  // which is over before the loop looks at its clock again
+      loop.post([&] {
+        loop.close(id);
+        closed.set_value();
+      });
+    });
+  });
+  closed.get_future().wait();
+  EXPECT_EQ(client.receive()->status, 200u);
+  client.receive_all();  // nothing, or a 408 where the machine was slower than the time-out
 }
 
 TEST(Limits, L17_ASlowBodyIsCutOff) {

@@ -58,6 +58,16 @@ TEST(Stream, SendsHeadAndFirstBytesAtOnceAndThenWhatComes) {
   EXPECT_EQ(server.server().statistics().streams_open.load(), 0u);
 }
 
+TEST(Stream, OneThatHasEndedTakesNothingMoreWhileItLingers) {
+  TestServer server;
+  Client client(server.address());
+  client.send(get("/stream") + "what nobody reads");  // and for which the connection lingers
+  const ConnectionId stream = server.await_stream();
+  server.on_loop([&](Loop& loop) { loop.close(stream); });
+  EXPECT_TRUE(decode(client.receive_all()).is_whole);
+  EXPECT_EQ(server.stream(stream, "data: too late\n\n"), Streamed::gone);
+}
+
 TEST(Stream, ManyEventsOfOneTurnArriveCompleteAndInOrder) {
   TestServer server;
   Client client(server.address());

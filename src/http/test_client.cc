@@ -157,6 +157,7 @@ size_t TestHandler::Log::count(const std::string& line) {
 // /stream    a stream; /stream?N behind N
 // /large?N   N bytes
 // /close     answers and closes
+// /leave     closes and answers
 Handled TestHandler::handle(const Request& request, Responder& responder) {
   const std::string path(request.path), query(request.query);
   log_.add(path);
@@ -190,6 +191,7 @@ Handled TestHandler::handle(const Request& request, Responder& responder) {
   if (path == "/watch") loop_.watch(request.connection);
   if (path == "/gated") response.gate = std::stoull(query);
   if (path == "/close") response.close = true;
+  if (path == "/leave") loop_.close(request.connection);
   if (path == "/large") {
     body.assign(std::stoul(query), 'x');
   } else {
