@@ -318,5 +318,31 @@ TEST(Regrant, S14_ADereferencingDeleteSkipsWithTheNamesOfTheOthersWhenItsTurnCom
   EXPECT_THAT(t.references("r"), ElementsAre("n3"));
 }
 
+TEST(Claim, S35_WhoseConnectionWasThereAMomentAgoHasItsFullTime) {
+  for (const bool polls : {true, false}) {
+    TestEngine t;
+    t.lock("job", "r", "holder");
+    polls ? t.lock(Ask("job", "r", "a").poll(1)) : t.lock("job", "r", "a");
+    if (!polls) t.subscribe("job", "r", "a", 5);
+    t.pass(60'000);
+    polls ? t.break_poll("job", "r", "a", 1) : t.close_bond("job", "r", "a", 5);
+    t.succeed("job", "r", "holder");
+    t.pass(1'500);
+    EXPECT_EQ(t.holder("job", "r"), "a") << polls;
+  }
+}
+
+TEST(Claim, S36_APollThatBreaksWhileItsGrantIsOnTheWayLeavesItUnclaimed) {
+  TestEngine t;
+  t.lock("job", "r", "holder");
+  t.lock(Ask("job", "r", "a").poll(1));
+  t.succeed("job", "r", "holder");
+  t.break_poll("job", "r", "a", 1);
+  t.pass(9'999);
+  EXPECT_EQ(t.holder("job", "r"), "a");
+  t.pass(1);
+  EXPECT_EQ(t.holder("job", "r"), "");
+}
+
 }  // namespace
 }  // namespace turnstile

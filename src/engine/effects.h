@@ -35,7 +35,7 @@ enum class RecordKind : uint8_t {
   token_mark = 14,        // number: every token up to this one may have been used
   queue_ended = 15,       // lane, number=highest ticket, and the rest as ending_set: all waiters up to that
                           // ticket have ended so, which is remembered until then (a zero: not at all)
-  endings_voided = 16,   // lane: no skip is remembered any more (S13)
+  endings_voided = 16,    // lane, until: no skip that is remembered up to then is any more (S13)
   event_mark = 17,        // number: the id of the latest event; the journal's own, for the event log (S28)
 };
 

@@ -59,7 +59,7 @@ class Engine {
   // A bond has broken: the connection of a monitor:true lock, or a subscription.
   void close_bond(const LaneName& lane, const Requester& who, BondId bond, Time now, Effects& out);
   bool has_bond(const LaneName& lane, const Requester& who, BondId bond);
-  // The connection of an open long poll has broken.
+  // The connection of an open long poll has broken. If its Wake is on the way, it is undelivered.
   void break_poll(const LaneName& lane, const Requester& who, PollId poll, Time now, Effects& out);
   // An open long poll's time is up. The answer is `queued`; nothing if its Wake is already under way.
   std::optional<LockAnswer> end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now,

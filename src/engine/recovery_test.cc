@@ -331,5 +331,29 @@ TEST(Recovery, S31_ASnapshotTakenUnderLoadIsMadeRightByTheLogFromItsBeginning) {
   }
 }
 
+// A snapshot is taken while others work: what it has seen of later steps is then replayed over it.
+TEST(Recovery, S31_AVoidThatIsReplayedOverALaterSnapshotTakesOnlyWhatWasThereBefore) {
+  EngineSettings settings;
+  settings.retain_completed = Duration(0);
+  settings.server_keeps_references = false;
+  TestEngine t(settings);
+  t.lock("pull", "r", "first");
+  t.lock("pull", "r", "old");
+  t.succeed("pull", "r", "first");  // `old` is to skip
+  t.lock("pull", "r", "second");
+  t.lock("pull", "r", "new");
+  t.lock("update", "r", "u");
+  const size_t snapshot_begins = t.sink.log.records.size();
+  t.succeed("update", "r", "u");  // `old` is not any more
+  t.pass(1);
+  t.succeed("pull", "r", "second");  // `new` is to skip
+  const OwnedLog snapshot = t.dump();
+  std::vector<Record> facts(snapshot.records.begin(), snapshot.records.end());
+  facts.insert(facts.end(), t.sink.log.records.begin() + ptrdiff_t(snapshot_begins), t.sink.log.records.end());
+  auto again = TestEngine::load(facts, t.now, settings);
+  EXPECT_FALSE(again->status("pull", "r", "old").completed);
+  EXPECT_TRUE(again->status("pull", "r", "new").completed);
+}
+
 }  // namespace
 }  // namespace turnstile

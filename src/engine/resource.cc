@@ -34,8 +34,10 @@ void Endings::set(const Requester& who, Entry entry) {
 
 bool Endings::erase(const Requester& who) { return by_requester_.erase(to_key(who)) > 0; }
 
-bool Endings::erase_skips() {
-  const auto skipped = [](const auto& each) { return each.second.how == Ending::skipped; };
+bool Endings::erase_skips(Time until) {
+  const auto skipped = [&](const auto& each) {
+    return each.second.how == Ending::skipped && each.second.until <= until;
+  };
   return std::erase_if(by_requester_, skipped) > 0;
 }
 

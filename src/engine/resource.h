@@ -97,7 +97,8 @@ class Endings {
   const Entry* find(const Requester& who) const;
   void set(const Requester& who, Entry entry);
   bool erase(const Requester& who);
-  bool erase_skips();
+  // All that are remembered until then.
+  bool erase_skips(Time until = kNever);
   void drop_until(Time now);
   Time next() const { return order_.empty() ? kNever : order_.front().first; }
   // Calls visit(Requester, Entry) for each, in a fixed order.

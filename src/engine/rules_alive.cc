@@ -118,14 +118,23 @@ void Rules::drop_connection_bonds(Lane& lane, const Requester& who) {
 void Rules::close_bond(OperationName operation, const Requester& who, BondId bond) {
   Lane* lane = find_lane(operation);
   if (lane == nullptr || !lane->memory || !lane->memory->bonds) return;
-  if (lane->memory->bonds->erase(who, bond)) bond_lost(*lane, who);
+  if (!lane->memory->bonds->erase(who, bond)) return;
+  Waiter* waiter = lane->has_waiters() ? lane->queue->find(who) : nullptr;
+  if (waiter != nullptr) waiter->heard_at = now_;  // it was there until now
+  bond_lost(*lane, who);
 }
 
 void Rules::break_poll(OperationName operation, const Requester& who, PollId poll) {
   Lane* lane = find_lane(operation);
   if (lane != nullptr) tell_named(*lane, who);
   Waiter* waiter = lane != nullptr && lane->has_waiters() ? lane->queue->find(who) : nullptr;
-  if (waiter != nullptr && std::erase(waiter->polls, poll) > 0) bond_lost(*lane, who);
+  if (waiter != nullptr && std::erase(waiter->polls, poll) > 0) {
+    waiter->heard_at = now_;  // it was there until now
+    bond_lost(*lane, who);
+  }
+  // Its grant was on the way to the poll when that broke (S36).
+  if (waiter == nullptr && lane != nullptr && lane->hold.held() && lane->hold.who() == who)
+    undelivered(operation, who, lane->hold.token);
 }
 
 std::optional<LockAnswer> Rules::end_poll(OperationName operation, const Requester& who, PollId poll) {

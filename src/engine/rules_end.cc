@@ -151,7 +151,11 @@ void Rules::void_other_lanes(const Lane& lane) {
       ended->ending.until = Time{};
       voided = true;
     }
-    if (voided) record_lane(RecordKind::endings_voided, other);
+    if (!voided) return;
+    // Not those that come later: a snapshot may have them when this is replayed over it.
+    Record gone = fact(RecordKind::endings_voided, &other);
+    gone.until = later(now_, settings_.claim_timeout);
+    record(gone);
   });
 }
 

@@ -238,7 +238,7 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
       }
       break;
     case RecordKind::endings_voided:
-      if (lane.memory && lane.memory->endings) lane.memory->endings->erase_skips();
+      if (lane.memory && lane.memory->endings) lane.memory->endings->erase_skips(record.until);
       break;
     case RecordKind::ending_erased:
       if (lane.memory && lane.memory->endings) lane.memory->endings->erase(record.who);

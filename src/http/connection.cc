@@ -166,7 +166,10 @@ void Connection::append(const Response& response) {
 
 // What has been added to the buffer leaves behind this gate, and with these receipts.
 void Connection::note_leaving(const Response& response) {
-  gate_ = std::max(gate_, response.gate);
+  if (response.gate > gate_) {
+    gate_ = response.gate;
+    if (is_gated()) loop_.hold_back(*this);  // further back
+  }
   out().receipts.insert(out().receipts.end(), response.receipts.begin(), response.receipts.end());
 }
 
@@ -210,6 +213,7 @@ Streamed Connection::stream(const std::shared_ptr<const std::string>& bytes) {
     return Streamed::full;
   }
   stream_->push(bytes);
+  if (write_pending_) loop_.note_unsent(*this, false);
   loop_.schedule(*this);
   return Streamed::queued;
 }
@@ -309,6 +313,8 @@ void Connection::on_deadline(Time now) {
     poll_deadline_ = kNever;
     loop_.handler().on_timer(id_);
   }
+  if (write_deadline_ <= now && !takes_nothing())
+    set_write_deadline(full_ ? loop_.limits().full_stream_timeout : loop_.limits().write_timeout);
   if (write_deadline_ <= now) {
     loop_.statistics().timed_out.fetch_add(1, std::memory_order_relaxed);
     return cut_off();

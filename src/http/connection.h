@@ -109,6 +109,8 @@ class Connection final : public Source {
   void sent(size_t count);
   void wait_writable();
   void set_write_deadline(Duration from_now);
+  bool takes_nothing() const;
+  int bytes_with_kernel() const;
   void drained();
   void finish();
   void broken();
@@ -125,6 +127,7 @@ class Connection final : public Source {
   Time read_deadline_ = kNever;          // head, body, idle or lingering, see timed_
   Time write_deadline_ = kNever;
   Time poll_deadline_ = kNever;   // set_timer(), while waiting
+  int with_kernel_ = 0;           // bytes not acknowledged when write_deadline_ was set
   uint32_t discarded_ = 0;        // input that nobody wants, on a stream or while lingering
   Framing framing_;               // of the request that is being handled or waits
   State state_ = State::reading;  // changed by enter() only

@@ -1,4 +1,6 @@
 // Writing, and the ways in which a connection ends.
+#include <linux/sockios.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 
 #include <array>
@@ -48,7 +50,7 @@ void Connection::flush() {
 void Connection::drained() {
   gate_ = 0;
   write_deadline_ = kNever;
-  loop_.note_unsent(*this);
+  loop_.note_unsent(*this, true);
   if (std::exchange(full_, false) && state_ == State::streaming) loop_.handler().on_drained(id_);
 }
 
@@ -84,7 +86,7 @@ void Connection::wait_writable() {
   write_pending_ = true;
   // A reader that takes its time must not keep back what others are to see: its receipts are due.
   if (out_) loop_.collect(*out_);
-  loop_.note_unsent(*this);
+  loop_.note_unsent(*this, true);
   set_write_deadline(full_ ? loop_.limits().full_stream_timeout : loop_.limits().write_timeout);
   // Only now, because a Unix socket tells of room after every read of its peer's.
   loop_.poller().change(socket_.get(), EPOLLIN | EPOLLRDHUP | EPOLLOUT | EPOLLET, *this);
@@ -92,7 +94,17 @@ void Connection::wait_writable() {
 
 void Connection::set_write_deadline(Duration from_now) {
   write_deadline_ = later(loop_.now(), from_now);
+  with_kernel_ = bytes_with_kernel();
   loop_.update_deadline(*this);
+}
+
+// The kernel says that it has room again only when a good part of its buffer is free; a thin link may take longer
+// for that than a reader may take for nothing.
+bool Connection::takes_nothing() const { return bytes_with_kernel() >= with_kernel_; }
+
+int Connection::bytes_with_kernel() const {
+  int bytes = 0;
+  return ::ioctl(socket_.get(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 void Connection::close_when_written() {

@@ -184,13 +184,13 @@ void EventLoop::collect(OutBuffer& buffer) {
   buffer.receipts.clear();
 }
 
-void EventLoop::note_unsent(Connection& connection) {
+void EventLoop::note_unsent(Connection& connection, bool has_taken) {
   const size_t unsent = connection.is_closed() ? 0 : connection.unsent();
   if (unsent == 0 && connection.unsent_ == 0) return;
   unsent_ = unsent_ - connection.unsent_ + unsent;
   connection.unsent_ = unsent;
-  connection.slow_hook_.unlink();
-  if (unsent > 0) slow_.push_back(connection);  // it has just been written to, so it has taken something
+  if (has_taken || unsent == 0) connection.slow_hook_.unlink();
+  if (unsent > 0 && !connection.slow_hook_.is_linked()) slow_.push_back(connection);
 }
 
 // A closed connection that is still scheduled keeps its place until its turn has come.
@@ -244,8 +244,10 @@ void EventLoop::open_gate(uint64_t gate) {
   }
 }
 
-void EventLoop::drop_gated() {
-  while (!gated_.empty()) gated_.front().cut_off();
+void EventLoop::drop_output() {
+  for_all([](Connection& connection) {
+    if (connection.unsent() > 0) connection.cut_off();
+  });
 }
 
 // Gates nearly always come in order, so the place is at the end, or close to it.
@@ -277,7 +279,7 @@ void EventLoop::give_buffer(std::unique_ptr<OutBuffer> buffer) {
 
 void EventLoop::closed(Connection& connection) {
   deadlines_.erase(connection);
-  note_unsent(connection);
+  note_unsent(connection, false);
   --open_;
   (connection.is_refused_ ? statistics_.refused_open : statistics_.connections_open)
       .fetch_sub(1, std::memory_order_relaxed);

@@ -52,7 +52,7 @@ class EventLoop final : public Loop {
   void tell_when_drained(ConnectionId connection) override;
   void close(ConnectionId connection) override;
   void open_gate(uint64_t gate) override;
-  void drop_gated() override;
+  void drop_output() override;
   size_t connections() const override { return open_; }
 
   // For connections.
@@ -73,7 +73,7 @@ class EventLoop final : public Loop {
   // Takes over the receipts of what has been written, or never will be.
   void collect(OutBuffer& buffer);
   // How much of it the kernel did not take has changed.
-  void note_unsent(Connection& connection);
+  void note_unsent(Connection& connection, bool has_taken);
   void update_deadline(Connection& connection) {
     if (connection.deadline() < connection.heap_deadline_) set_heap_deadline(connection);
   }

@@ -137,8 +137,8 @@ class Loop {
 
   // What waits behind a gate up to this one is to ask Handler::may_leave() again.
   virtual void open_gate(uint64_t gate) = 0;
-  // What waits behind any gate never leaves: closes those connections. Not from within Handler::handle().
-  virtual void drop_gated() = 0;
+  // Cuts off every connection that has something to send: it never leaves. Not from within Handler::handle().
+  virtual void drop_output() = 0;
   virtual size_t connections() const = 0;
 };
 

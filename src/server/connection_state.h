@@ -21,14 +21,12 @@ struct StreamState {
 };
 
 struct ConnectionState {
-  std::optional<Errand> poll;           // an open long poll (S24),
-  Token granted = Token::none;          // or one that has been answered with this grant, not yet written
-  bool walks = false;                   // a request that is carried out in slices
+  std::optional<Errand> poll;  // an open long poll (S24)
+  bool walks = false;          // a request that is carried out in slices
   std::unique_ptr<StreamState> stream;
-  std::vector<Errand> bonds;            // holds and waits that live by this connection (S21)
-  size_t prune_at = 64;                 // when so many, look for those that ended otherwise
+  std::vector<Errand> bonds;  // holds and waits that live by this connection (S21)
+  size_t prune_at = 64;       // when so many, look for those that ended otherwise
 
-  bool polls() const { return poll && granted == Token::none; }
   bool is_plain() const { return !poll && !walks && !stream && bonds.empty(); }
 };
 

@@ -14,17 +14,16 @@ http::Handled LoopHandler::wait(const LockRequest& request, http::ConnectionId c
 
 void LoopHandler::answer_poll(const PollAnswer& answer) {
   const auto connection = http::ConnectionId(uint64_t(answer.poll));
-  const bool granted = answer.granted != Token::none;
-  const auto found = connections_.find(uint64_t(connection));
-  if (found != connections_.end()) {
-    // Until it is written it may still be lost with its connection; then nobody knows of the grant.
-    found->second.granted = answer.granted;
-    if (!granted) {
-      found->second.poll.reset();
-      erase_if_plain(connection);
-    }
-  }
   http::Receipt receipt{connection, kPollReceipt, answer.granted_at};
+  const auto found = connections_.find(uint64_t(connection));
+  if (found != connections_.end() && found->second.poll) {
+    if (answer.granted != Token::none) {
+      receipt.number |= ++last_grant_;
+      unwritten_.emplace(last_grant_, Grant{*std::move(found->second.poll), answer.granted});
+    }
+    found->second.poll.reset();
+    erase_if_plain(connection);
+  }
   http::Response response;
   response.status = answer.status;
   response.body = answer.body;
@@ -38,23 +37,22 @@ void LoopHandler::answer_poll(const PollAnswer& answer) {
 // The answer of a poll has been written, or its connection has gone.
 void LoopHandler::resolve_poll(const http::Receipt& receipt) {
   service_->answered_poll();
-  if (receipt.time == Time{}) return;  // not a grant
   const Time now = service_->now();
-  if (!receipt.lost) app_.metrics().observe_handover(std::chrono::duration<double>(now - receipt.time).count());
-  const auto found = connections_.find(uint64_t(receipt.connection));
-  if (found == connections_.end() || found->second.granted == Token::none) return;
-  const Token token = std::exchange(found->second.granted, Token::none);
-  const Errand poll = *std::exchange(found->second.poll, std::nullopt);
-  erase_if_plain(receipt.connection);
-  if (!receipt.lost) return;
-  service_->engine().undelivered(poll.lane(), poll.who(), token, now, fresh());  // S36
-  settle_without_answer();
+  if (!receipt.lost && receipt.time != Time{})
+    app_.metrics().observe_handover(std::chrono::duration<double>(now - receipt.time).count());
+  const auto grant = unwritten_.extract(receipt.number & ~kPollReceipt);
+  if (!grant || !receipt.lost) return;
+  const Errand& errand = grant.mapped().errand;
+  Effects effects;  // this may be in the middle of another step's
+  service_->engine().undelivered(errand.lane(), errand.who(), grant.mapped().token, now, effects);  // S36
+  service_->gate().unanswered(effects);
+  service_->distribute(effects, this);
 }
 
 void LoopHandler::on_timer(http::ConnectionId connection) {
   const auto found = connections_.find(uint64_t(connection));
-  if (found == connections_.end() || !found->second.polls()) return;
-  const Errand& poll = *found->second.poll;
+  if (found == connections_.end() || !found->second.poll || service_ == nullptr) return;
+  const Errand poll = *found->second.poll;
   const std::optional<LockAnswer> answer = service_->engine().end_poll(
       poll.lane(), poll.who(), PollId(uint64_t(connection)), service_->now(), fresh());
   if (!answer) return settle_without_answer();  // its wake is under way, perhaps in these effects
@@ -63,28 +61,32 @@ void LoopHandler::on_timer(http::ConnectionId connection) {
   queued.status = append_lock_answer(queued.body, *answer, poll.lane());
   queued.sequence = effects_.sequence;
   settle_without_answer();
+  service_->begin_poll_answer();
   answer_poll(queued);
 }
 
+// A server that stops closes connections itself. That is no sign that anybody has gone: whoever lives by one
+// has its full time again when the next life begins (S31).
 void LoopHandler::on_closed(http::ConnectionId connection) {
   const auto found = connections_.find(uint64_t(connection));
   if (found == connections_.end()) return;
   const ConnectionState state = std::move(found->second);
   connections_.erase(found);
   const uint64_t id = uint64_t(connection);
-  if (state.granted != Token::none) {  // its receipt is still to come, and says whether the answer left
-    connections_[id].granted = state.granted;
-    connections_[id].poll = state.poll;
-  }
-  if (state.stream) --streams_;
-  if (service_ == nullptr) return;
+  if (state.walks) connections_[id].walks = true;  // who only half-closed still wants the answer
+  if (state.stream) close_stream(*state.stream, connection);
+  if (state.poll) loop_.close(connection);  // a half-closed one is as good as gone (S21)
+  if (service_ == nullptr || app_.stopping()) return;
   const Time now = service_->now();
-  if (state.polls()) {
+  if (state.poll) {
     service_->engine().break_poll(state.poll->lane(), state.poll->who(), PollId(id), now, fresh());
     settle_without_answer();
-    loop_.close(connection);  // a half-closed one is as good as gone (S21)
   }
-  if (state.stream) close_stream(*state.stream, connection);
+  if (state.stream && state.stream->bond) {
+    const Errand& bond = *state.stream->bond;
+    service_->engine().close_bond(bond.lane(), bond.who(), BondId(id), now, fresh());
+    settle_without_answer();
+  }
   for (const Errand& bond : state.bonds) {
     service_->engine().close_bond(bond.lane(), bond.who(), BondId(id), now, fresh());
     settle_without_answer();
@@ -119,36 +121,54 @@ void LoopHandler::erase_if_plain(http::ConnectionId connection) {
 }
 
 void LoopHandler::end_life() {
+  service_ = nullptr;    // nothing of it is asked any more,
+  loop_.drop_output();   // and what it had to say and has not said never leaves
   shut_down(ErrorCode::store_unavailable);
   for (const auto& [id, state] : connections_)
-    if (state.stream) app_.close_stream();
-  streams_ = 0;
+    if (state.stream) close_stream(*state.stream, http::ConnectionId(id));
   connections_.clear();
+  unwritten_.clear();
   walks_.clear();
-  service_ = nullptr;
-  loop_.drop_gated();  // what waits behind the gate of that life never leaves
 }
 
 void LoopHandler::shut_down(ErrorCode why) {
   std::vector<uint64_t> waiting, streams;
   for (const auto& [id, state] : connections_) {
-    if (state.polls() || state.walks) waiting.push_back(id);
+    if (state.poll || state.walks) waiting.push_back(id);
     if (state.stream) streams.push_back(id);
   }
   std::string body;
   const ApiError error = make_error(why);
   append_error_json(body, error);
   for (uint64_t id : waiting) {
+    if (!end_waiting(id)) continue;
     http::Response response;
     response.status = error.status;
     response.extra_headers = error.headers;
     response.body = body;
     response.close = true;
-    connections_[id].poll.reset();  // its place in the queue stays: the client asks again elsewhere or later
-    connections_[id].walks = false;
     loop_.answer(http::ConnectionId(id), response);
   }
   for (uint64_t id : streams) loop_.close(http::ConnectionId(id));
+}
+
+// Forgets what the connection waits for. Its place in a queue stays: the client asks again elsewhere or later.
+// False: its answer is on the way.
+bool LoopHandler::end_waiting(uint64_t id) {
+  ConnectionState& state = connections_[id];
+  if (state.poll && service_ != nullptr) {
+    const bool queued = service_->engine()
+                            .end_poll(state.poll->lane(), state.poll->who(), PollId(id), service_->now(), fresh())
+                            .has_value();
+    settle_without_answer();
+    if (!queued) return false;
+  }
+  const auto found = connections_.find(id);
+  if (found == connections_.end()) return false;
+  found->second.poll.reset();
+  found->second.walks = false;
+  erase_if_plain(http::ConnectionId(id));
+  return true;
 }
 
 }  // namespace turnstile

@@ -90,12 +90,10 @@ http::Handled LoopHandler::start_stream(const Request& request, Responder& respo
 }
 
 void LoopHandler::close_stream(const StreamState& stream, http::ConnectionId connection) {
+  --streams_;
   app_.close_stream();
-  service_->router().unsubscribe(SubscriberId(uint64_t(connection)));
-  if (!stream.bond) return;
-  service_->engine().close_bond(stream.bond->lane(), stream.bond->who(), BondId(uint64_t(connection)),
-                                service_->now(), fresh());
-  settle_without_answer();
+  if (service_ != nullptr && !stream.behind)
+    service_->router().unsubscribe(SubscriberId(uint64_t(connection)));
 }
 
 void LoopHandler::send_events(const std::vector<Delivery>& deliveries) {
@@ -106,24 +104,15 @@ void LoopHandler::send_events(const std::vector<Delivery>& deliveries) {
     StreamState& stream = *found->second.stream;
     // Deliveries under way when it fell behind are in the log, too.
     if (stream.behind || delivery.id <= stream.position) continue;
-    std::shared_ptr<const std::string> bytes = delivery.bytes;
-    if (!bytes) {
-      std::string reset;
-      append_sse_reset(reset, delivery.id);
-      bytes = std::make_shared<const std::string>(std::move(reset));
-    }
-    switch (loop_.stream(connection, bytes)) {
-      case http::Streamed::queued:
-        stream.position = delivery.id;
-        break;
-      case http::Streamed::full:
-        stream.position = delivery.id - 1;
-        stream.behind = true;
-        service_->router().unsubscribe(delivery.subscriber);
-        break;
-      case http::Streamed::gone:
-        break;
-    }
+    const bool lost = delivery.bytes == nullptr;  // overwritten before it could be routed
+    const http::Streamed streamed =
+        lost ? http::Streamed::full : loop_.stream(connection, delivery.bytes);
+    if (streamed == http::Streamed::queued) stream.position = delivery.id;
+    if (streamed != http::Streamed::full) continue;
+    if (!lost) stream.position = delivery.id - 1;
+    stream.behind = true;
+    service_->router().unsubscribe(delivery.subscriber);
+    loop_.tell_when_drained(connection);
   }
 }
 
@@ -133,15 +122,34 @@ void LoopHandler::on_drained(http::ConnectionId connection) {
   if (found == connections_.end() || !found->second.stream || service_ == nullptr) return;
   StreamState& stream = *found->second.stream;
   if (!stream.behind) return;
-  const Subscribed subscribed = service_->router().resume(
-      loop_.index(), SubscriberId(uint64_t(connection)), stream.filter, stream.position);
-  stream.position = subscribed.position;
-  stream.behind = !subscribed.live;
-  std::string part;
-  if (subscribed.reset_at != 0) append_sse_reset(part, subscribed.reset_at);
-  part += service_->router().format(subscribed.backlog);
+  std::string part = resume(stream, connection);
   if (!part.empty()) loop_.stream(connection, std::make_shared<const std::string>(std::move(part)));
   if (stream.behind) loop_.tell_when_drained(connection);
+}
+
+// What comes next for a stream that is behind; it may be live afterwards.
+std::string LoopHandler::resume(StreamState& stream, http::ConnectionId connection) {
+  Subscribed subscribed;
+  const auto read = [&] {
+    subscribed = service_->router().resume(loop_.index(), SubscriberId(uint64_t(connection)), stream.filter,
+                                           stream.position);
+  };
+  std::string part, state;
+  if (stream.filter.kind == Filter::Kind::lane) {
+    SubscribeCommand look;  // of nobody's: only to know the state, should there be a reset
+    look.lane = {OperationName(stream.filter.operation), ResourceId(stream.filter.resource)};
+    const std::vector<Event> events = service_->engine().subscribe(look, service_->now(), fresh(), read);
+    if (subscribed.reset_at != 0) append_state(state, events, subscribed);
+    settle_without_answer();
+  } else {
+    read();
+  }
+  if (subscribed.reset_at != 0) append_sse_reset(part, subscribed.reset_at);
+  part += state;
+  part += service_->router().format(subscribed.backlog);
+  stream.position = subscribed.position;
+  stream.behind = !subscribed.live;
+  return part;
 }
 
 void LoopHandler::tick() { send_comments(); }

@@ -28,8 +28,8 @@ http::Handled LoopHandler::release_node(const ReleaseNodeCommand& command, const
 }
 
 http::Handled LoopHandler::begin_walk(Walk walk, const Request& request, Responder& responder) {
-  if (go_on(walk)) return respond(request, responder, write_answer(walk));
   if (walks_.size() >= kMostWalks) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+  if (go_on(walk)) return respond(request, responder, write_answer(walk));
   walk.connection = request.connection;
   connections_[uint64_t(request.connection)].walks = true;
   walks_.push_back(std::move(walk));

@@ -177,7 +177,7 @@ void LoopHandler::on_written(std::span<const http::Receipt> receipts) {
   if (service_ == nullptr) return;
   answered_.clear();
   for (const http::Receipt& receipt : receipts) {
-    if (receipt.number == kPollReceipt)
+    if (receipt.number & kPollReceipt)
       resolve_poll(receipt);
     else
       answered_.push_back(StepId(receipt.number));

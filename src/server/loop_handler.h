@@ -73,8 +73,15 @@ class LoopHandler final : public http::Handler, public LoopPort {
   void note_bond(http::ConnectionId connection, const LaneName& lane, const Requester& who);
   void forget_bond(http::ConnectionId connection, const LaneName& lane, const Requester& who);
   void erase_if_plain(http::ConnectionId connection);
+  bool end_waiting(uint64_t id);
   void resolve_poll(const http::Receipt& receipt);
-  static constexpr uint64_t kPollReceipt = UINT64_MAX;  // all others are steps
+  // The number of a receipt is a step, or with this bit the answer of a poll: and then a key of unwritten_, or 0.
+  static constexpr uint64_t kPollReceipt = uint64_t(1) << 63;
+  // A grant whose answer may still be lost with its connection; then nobody knows of it.
+  struct Grant {
+    Errand errand;
+    Token token;
+  };
 
   // handle_streams.cc
   Handled subscribe(SubscribeCommand command, const Request& request, Responder& responder);
@@ -82,6 +89,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
   Subscribed join(const Request& request, const Filter& filter);
   Handled start_stream(const Request& request, Responder& responder, std::unique_ptr<StreamState> stream,
                        const Subscribed& subscribed, std::string_view state);
+  std::string resume(StreamState& stream, http::ConnectionId connection);
   void close_stream(const StreamState& stream, http::ConnectionId connection);
   void send_comments();
 
@@ -110,6 +118,8 @@ class LoopHandler final : public http::Handler, public LoopPort {
   std::string body_;
   std::vector<http::Receipt> receipts_;  // for the answer in the making
   std::unordered_map<uint64_t, ConnectionState> connections_;
+  std::unordered_map<uint64_t, Grant> unwritten_;
+  uint64_t last_grant_ = 0;
   std::deque<Walk> walks_;  // the next is at the front
   std::vector<StepId> answered_;
   std::atomic<size_t> streams_{0};

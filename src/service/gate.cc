@@ -52,7 +52,7 @@ void Gate::durable(uint64_t sequence) {
     if (awaited <= sequence) link->awaited.compare_exchange_strong(awaited, 0);
     if (link->told.exchange(true)) continue;
     post(link, [this, &told = link->told](LoopPort& port) {
-      told = false;
+      told.exchange(false);  // before durable() is read: what comes later posts again
       port.open_gate(journal_.durable());
     });
   }

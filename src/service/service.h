@@ -60,6 +60,8 @@ class Service {
   // to the metrics. `from`: the loop that runs this, whose own polls need no letter box; nullptr: another
   // thread.
   void distribute(Effects& effects, LoopPort* from);
+  // An answer to a long poll that is no Wake is on its way, too.
+  void begin_poll_answer() { under_way_.fetch_add(1, std::memory_order_relaxed); }
   // One of those answers is with the kernel, or will never be.
   void answered_poll() { under_way_.fetch_sub(1, std::memory_order_relaxed); }
   // So many of them are under way that no more should be made just now.

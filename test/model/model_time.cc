@@ -53,6 +53,7 @@ void Model::close_bond(const LaneName& lane, const Requester& requester, BondId 
   if (closed == 0) return;
   watch_bonds(at.lane, now);
   Waiter* waiter = find_waiter(at.lane, who);
+  if (waiter) waiter->heard = now;  // S35: it was there until now
   if (waiter && waiter->polls.empty() && !has_any_bond(at.lane, who))
     waiter->grace_until = now + settings_.bond_grace;
 }
@@ -70,7 +71,11 @@ bool Model::has_bond(const LaneName& lane, const Requester& requester, BondId id
 void Model::break_poll(const LaneName& lane, const Requester& who, PollId poll, Time now) {
   Place at = place(lane);
   Waiter* waiter = find_waiter(at.lane, who_of(who));
+  // S36: its grant was on the way when it broke.
+  if (!waiter && at.lane.hold && at.lane.hold->who == who_of(who))
+    return undelivered(lane, who, Token(at.lane.hold->token), now);
   if (!waiter || waiter->polls.erase(uint64_t(poll)) == 0) return;
+  waiter->heard = now;
   if (waiter->polls.empty() && !has_any_bond(at.lane, waiter->who))
     waiter->grace_until = now + settings_.bond_grace;
 }

@@ -86,6 +86,9 @@ class Server:
         for flag, value in PATIENT.items():
             if flag not in flags:
                 self.flags += [flag, value]
+        # All of these tests with several loops: TEST_THREADS=4 ./dev test process
+        if os.environ.get("TEST_THREADS") and "--threads" not in flags:
+            self.flags += ["--threads", os.environ["TEST_THREADS"]]
         self.environment = environment or {}
         self.wrapper = list(wrapper)
         self.limits = limits or {}
