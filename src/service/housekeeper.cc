@@ -23,10 +23,10 @@ void sleep(const std::stop_token& stop, std::chrono::milliseconds time) {
 
 }  // namespace
 
-Housekeeper::Housekeeper(Service& service)
-    : service_(service),
-      expirer_([this](const std::stop_token& stop) { expire(stop); }),
-      snapshooter_([this](const std::stop_token& stop) { take_snapshots(stop); }) {}
+void Housekeeper::start() {
+  expirer_ = std::jthread([this](const std::stop_token& stop) { expire(stop); });
+  snapshooter_ = std::jthread([this](const std::stop_token& stop) { take_snapshots(stop); });
+}
 
 void Housekeeper::hurry() {
   {

@@ -15,10 +15,12 @@ class Service;
 // Two threads: one looks every few milliseconds for what is due; the other takes snapshots, which can be slow.
 //
 // Not its job: deciding what being due means; the engine does.
-// Threads: two of its own, from construction to destruction, which does not wait for a snapshot to be finished.
+// Threads: two of its own, from start() to its destruction, which does not wait for a snapshot to be finished.
 class Housekeeper {
  public:
-  explicit Housekeeper(Service& service);
+  explicit Housekeeper(Service& service) : service_(service) {}
+
+  void start();
 
   // Something is due now. From any thread.
   void hurry() TS_EXCLUDES(mutex_);

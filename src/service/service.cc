@@ -37,6 +37,7 @@ Service::Service(const EngineSettings& settings, std::unique_ptr<Journal> journa
   gate_ = std::make_unique<Gate>(*journal_, links_,
                                  [this](double seconds) { metrics_.observe_commit(seconds); });
   engine_ = std::make_unique<Engine>(settings, *gate_, Token::none);
+  housekeeper_ = std::make_unique<Housekeeper>(*this);
 }
 
 Service::~Service() {
@@ -110,7 +111,7 @@ void Service::make_events(uint64_t first_id, uint64_t last_of_earlier_life) {
   gate_->attach(*event_log_, *router_);
 }
 
-void Service::start() { housekeeper_ = std::make_unique<Housekeeper>(*this); }
+void Service::start() { housekeeper_->start(); }
 
 void Service::detach() {
   for (const std::shared_ptr<LoopLink>& link : links_) link->ended.store(true, std::memory_order_release);
@@ -118,7 +119,7 @@ void Service::detach() {
 
 void Service::distribute(Effects& effects, LoopPort* from) {
   metrics_.observe(effects.measures);
-  if (effects.unfinished && housekeeper_) housekeeper_->hurry();
+  if (effects.unfinished) housekeeper_->hurry();
   under_way_.fetch_add(int64_t(effects.wakes.size()), std::memory_order_relaxed);
   for (const Wake& wake : effects.wakes) {
     PollAnswer answer;

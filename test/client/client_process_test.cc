@@ -331,8 +331,7 @@ TEST(Subscriptions, TellEveryEventInOrderAndGoOnAfterARestart) {
   EXPECT_EQ(listening.events.take(), "r granted");
   EXPECT_TRUE(held->hold.release(WorkResult::failed("why")));
   EXPECT_EQ(listening.events.take(), "r failed");
-  server.restart();
-  EXPECT_EQ(listening.events.take(), "reset");  // the server's memory of events ended with it
+  server.restart();  // nothing was missed, so there is no reset (S28)
   held = a.lock(request("mutex"), Clock::now() + 60s);
   EXPECT_EQ(listening.events.take(), "r granted");
   std::filesystem::remove_all(folder);

@@ -105,6 +105,7 @@ def record(operations):
         finally:
             server.remove()
     too_many_operations(recorder)
+    too_many_references(recorder)
     stopping(recorder, operations)
     stuck_disk(recorder, operations)
     return recorder.exchanges
@@ -289,6 +290,15 @@ def too_many_operations(recorder):
             client.batch(*(_lock_of_its_own(i) for i in range(start, start + 1000)))
         recorder.call(client, "POST", "/batch", {"requests": [_lock_of_its_own(i) for i in range(9990, 10_010)]})
         recorder.post(client, "/lock", type="one-more", resource_id="r", node_id="n")
+    finally:
+        server.remove()
+
+
+def too_many_references(recorder):
+    server = Server("--max-references", "1", store="memory").start()
+    try:
+        for node in "a", "b":
+            recorder.post(server.client(), "/refs/add", resource_id="r", node_id=node)
     finally:
         server.remove()
 
