@@ -19,13 +19,11 @@ namespace turnstile::http {
 class LookPredictor {
  public:
   using Length = std::chrono::nanoseconds;
-  // Who is to bring the work: a peer, or the disk that output waits for. Peers that are looked for become
-  // faster, because they stay awake, too. A disk does not: looking through its sync pays only as long as that
-  // is not much more than waking costs.
+  // Who is to bring the work: a peer, or the disk that output waits for. Each is learned apart.
   enum class From : uint8_t { peers, disk };
 
   static constexpr std::chrono::microseconds kLongestLook{250};
-  static constexpr std::chrono::microseconds kLongestSync{120};
+  static constexpr std::chrono::microseconds kLongestSync{250};
   // What a wait through which the loop slept has in it that a look would not have had.
   static constexpr std::chrono::microseconds kWaking{50};
   // A wait of this length is a pause: whatever follows is not in a hurry.

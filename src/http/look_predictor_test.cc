@@ -77,15 +77,15 @@ TEST(LookPredictor, LooksAgainAFewWaitsAfterADisturbance) {
   EXPECT_GE(run(predictor, 1000, disturbed).found, 940) << "of 980";
 }
 
-TEST(LookPredictor, LooksThroughASyncThatIsAsShortAsWaking) {
+TEST(LookPredictor, LooksThroughASyncThatIsNotLongerThanALook) {
   LookPredictor predictor;
-  const auto handed_over = [](int i) { return i % 2 == 0 ? Wait{90, From::disk} : Wait{30}; };
+  const auto handed_over = [](int i) { return i % 2 == 0 ? Wait{200, From::disk} : Wait{30}; };
   run(predictor, 100, handed_over);
   EXPECT_EQ(run(predictor, 1000, handed_over).found, 1000);
 }
 
 TEST(LookPredictor, DoesNotLookThroughALongerOneButForTheClientBehindIt) {
-  for (const int sync : {180, 240, 400, 900}) {
+  for (const int sync : {310, 400, 900}) {
     LookPredictor predictor;
     const auto handed_over = [&](int i) { return i % 2 == 0 ? Wait{sync, From::disk} : Wait{40}; };
     run(predictor, 100, handed_over);
