@@ -40,7 +40,8 @@ std::string_view opening(const LockAnswer& answer) {
   return {};
 }
 
-unsigned append_refused_lock(std::string& out, const LockAnswer& answer, const LaneName& asked, AnswerForm form) {
+unsigned append_refused_lock(std::string& out, const LockAnswer& answer, const LaneName& asked,
+                             AnswerForm form) {
   const Refusal why =
       answer.refusal == Refusal::none && answer.state == LockState::failed ? Refusal::failed : answer.refusal;
   const ErrorRow& row = error_row(error_of(why));
@@ -58,7 +59,8 @@ unsigned append_refused_lock(std::string& out, const LockAnswer& answer, const L
 
 }  // namespace
 
-unsigned append_lock_answer(std::string& out, const LockAnswer& answer, const LaneName& asked, AnswerForm form) {
+unsigned append_lock_answer(std::string& out, const LockAnswer& answer, const LaneName& asked,
+                            AnswerForm form) {
   if (answer.state == LockState::refused || answer.state == LockState::failed)
     return append_refused_lock(out, answer, asked, form);
   begin_object(out, form, 200);

@@ -16,9 +16,12 @@ namespace turnstile {
 // `asked`: the lane of the command, because a holder in the way may hold another one.
 unsigned append_lock_answer(std::string& out, const LockAnswer& answer, const LaneName& asked,
                             AnswerForm form = AnswerForm::alone);
-unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer, AnswerForm form = AnswerForm::alone);
-unsigned append_renew_answer(std::string& out, const RenewAnswer& answer, AnswerForm form = AnswerForm::alone);
-unsigned append_cancel_answer(std::string& out, const CancelAnswer& answer, AnswerForm form = AnswerForm::alone);
+unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer,
+                              AnswerForm form = AnswerForm::alone);
+unsigned append_renew_answer(std::string& out, const RenewAnswer& answer,
+                             AnswerForm form = AnswerForm::alone);
+unsigned append_cancel_answer(std::string& out, const CancelAnswer& answer,
+                              AnswerForm form = AnswerForm::alone);
 unsigned append_break_answer(std::string& out, const BreakAnswer& answer);
 
 unsigned append_status_answer(std::string& out, const StatusAnswer& answer);

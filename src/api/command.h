@@ -24,8 +24,8 @@ struct BatchCommand {
   size_t count = 0;
 };
 
-using Command = std::variant<LockRequest, UnlockCommand, RenewCommand, CancelCommand, StatusCommand, BreakCommand,
-                             ReferencesCommand, AddReferenceCommand, ReleaseReferenceCommand,
+using Command = std::variant<LockRequest, UnlockCommand, RenewCommand, CancelCommand, StatusCommand,
+                             BreakCommand, ReferencesCommand, AddReferenceCommand, ReleaseReferenceCommand,
                              ReleaseNodeCommand, ListCommand, SubscribeCommand, EventsRequest, BatchCommand>;
 
 // Those that are one step on one resource and are answered when it is done.

@@ -1,4 +1,5 @@
-// The numbers that all resources of a server share: tokens, tickets, and how much there is of what is limited.
+// The numbers that all resources of a server share: tokens, tickets, and how much there is of what is
+// limited.
 #pragma once
 
 #include <atomic>

@@ -27,9 +27,9 @@ enum class RecordKind : uint8_t {
   completion_set = 7,   // lane, node, error, since=when, until, flags, number=token, attempt: of the hold
   completion_erased = 8,  // lane
   released_set = 9,       // lane, node, number=token, until   (S15)
-  ending_set = 10,       // lane, node, request, attempt=Ending, error, until, progress=token and attempt of
+  ending_set = 10,        // lane, node, request, attempt=Ending, error, until, progress=token and attempt of
                           // the hold that ended it (S2)
-  ending_erased = 11,    // lane, node, request
+  ending_erased = 11,     // lane, node, request
   reference_set = 12,     // resource, node
   reference_erased = 13,  // resource, node
   token_mark = 14,        // number: every token up to this one may have been used

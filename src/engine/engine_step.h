@@ -30,8 +30,8 @@ auto Engine::run_step(Shard& shard, Resource& resource, Time now, Effects& out, 
 }
 
 // Calls visit(shard, resource) for up to `most` resources, some of which may not match `prefix` and are only
-// counted. They are pinned, and `visit` unpins them. True: that was all of them. The table's lock is taken for
-// a few resources at a time.
+// counted. They are pinned, and `visit` unpins them. True: that was all of them. The table's lock is taken
+// for a few resources at a time.
 template <class Visit>
 bool Engine::walk_some(WalkPlace& place, size_t most, std::string_view prefix, Visit visit) {
   std::array<Resource*, 64> pinned;

@@ -35,8 +35,10 @@ void ListWalk::consider(std::string_view resource, std::string_view operation) {
   using View = std::pair<std::string_view, std::string_view>;
   const View key(resource, operation);
   if (!after_.first.empty() && key <= View(after_)) return;
-  if (lowest_.size() < limit_ || key < View(*lowest_.rbegin())) lowest_.emplace(resource, operation);
-  else if (key > View(*lowest_.rbegin())) dropped_ = true;
+  if (lowest_.size() < limit_ || key < View(*lowest_.rbegin()))
+    lowest_.emplace(resource, operation);
+  else if (key > View(*lowest_.rbegin()))
+    dropped_ = true;
   if (lowest_.size() <= limit_) return;
   lowest_.erase(std::prev(lowest_.end()));
   dropped_ = true;

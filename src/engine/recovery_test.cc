@@ -349,7 +349,8 @@ TEST(Recovery, S31_AVoidThatIsReplayedOverALaterSnapshotTakesOnlyWhatWasThereBef
   t.succeed("pull", "r", "second");  // `new` is to skip
   const OwnedLog snapshot = t.dump();
   std::vector<Record> facts(snapshot.records.begin(), snapshot.records.end());
-  facts.insert(facts.end(), t.sink.log.records.begin() + ptrdiff_t(snapshot_begins), t.sink.log.records.end());
+  facts.insert(facts.end(), t.sink.log.records.begin() + ptrdiff_t(snapshot_begins),
+               t.sink.log.records.end());
   auto again = TestEngine::load(facts, t.now, settings);
   EXPECT_FALSE(again->status("pull", "r", "old").completed);
   EXPECT_TRUE(again->status("pull", "r", "new").completed);

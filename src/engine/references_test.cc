@@ -99,9 +99,7 @@ TEST(References, S18_WithReferencesOnTheClientsSideEveryCallSaysSo) {
   EXPECT_EQ(t.add_reference("r", "n1").refusal, Refusal::references_off);
   EXPECT_EQ(t.release_reference("r", "n1").refusal, Refusal::references_off);
   EXPECT_EQ(t.release_node("n1").refusal, Refusal::references_off);
-  EXPECT_EQ(t.call([&](Effects& out) {
-               return t.engine.references({ResourceId("r"), {}}, out);
-             }).refusal,
+  EXPECT_EQ(t.call([&](Effects& out) { return t.engine.references({ResourceId("r"), {}}, out); }).refusal,
             Refusal::references_off);
   t.lock("delete", "r", "n2");
   EXPECT_EQ(t.add_reference("r", "n1").refusal, Refusal::references_off) << "not busy";

@@ -219,8 +219,13 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
       break;
     case RecordKind::completion_set:
       lane.completion = std::make_unique<Completion>();
-      *lane.completion = {Text(record.who.node.text), error, record.since, record.until,
-                          has(kFlagSuccess), has(kFlagPermanent), {Token(record.number), record.attempt}};
+      *lane.completion = {Text(record.who.node.text),
+                          error,
+                          record.since,
+                          record.until,
+                          has(kFlagSuccess),
+                          has(kFlagPermanent),
+                          {Token(record.number), record.attempt}};
       break;
     case RecordKind::completion_erased:
       lane.completion.reset();

@@ -53,8 +53,8 @@ StatusAnswer Rules::lane_status(const Lane& lane) {
     }
   }
   if (const Completion* last = kept_completion(&lane)) {
-    answer.completion = {NodeId(out_.keep(last->node)), last->success, last->permanent,
-                         keep(last->error), last->at};
+    answer.completion = {NodeId(out_.keep(last->node)), last->success, last->permanent, keep(last->error),
+                         last->at};
     answer.completed = true;
     answer.success = last->success;
     answer.error = answer.completion->error;

@@ -155,9 +155,8 @@ class TestEngine {
   }
 
   std::vector<std::string> references(std::string_view resource) {
-    const auto answer = call([&](Effects& out) {
-      return engine.references({ResourceId(resource), NodeId(), 1000}, out);
-    });
+    const auto answer =
+        call([&](Effects& out) { return engine.references({ResourceId(resource), NodeId(), 1000}, out); });
     return {answer.nodes.begin(), answer.nodes.end()};
   }
   ReferencesAnswer add_reference(std::string_view resource, std::string_view node) {

@@ -70,7 +70,7 @@ class EventLog {
 
   struct Reading {
     uint64_t reached = 0;  // everything up to this id has been looked at
-    uint64_t lost = 0;  // events after `after` up to this id are gone, or were of an earlier life; 0: none
+    uint64_t lost = 0;     // events after `after` up to this id are gone, or were of an earlier life; 0: none
     bool complete = false;  // there is nothing more to look at for now
   };
   // Adds to `out` what is published after `after` and matches; no filter: everything matches. Looks at a

@@ -42,7 +42,7 @@ Subscribed Router::resume(unsigned loop, SubscriberId subscriber, Filter filter,
   // what is published later is matched later, with this listener.
   for (;;) {
     const Locked lock(subscriptions_mutex_);
-    const EventLog::Position now = log_.listen();  // before reading: what comes behind it is announced
+    const EventLog::Position now = log_.listen();         // before reading: what comes behind it is announced
     if (result.position > now.last) result.position = 0;  // an id of nobody's: everything may be missing
     const bool first_part = result.backlog.empty();
     const EventLog::Reading reading = log_.read(result.position, shared.get(), limits, result.backlog);

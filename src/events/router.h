@@ -28,7 +28,7 @@ using EventFormatter = std::function<std::string(uint64_t id, const Event& event
 using DeliverToLoop = std::function<void(unsigned loop, std::vector<Delivery>&& deliveries)>;
 
 struct Subscribed {
-  bool live = true;       // false: not subscribed yet; send the backlog, then resume after `position`
+  bool live = true;  // false: not subscribed yet; send the backlog, then resume after `position`
   // The id of a reset, if there is one: events up to the next id may have been missed. What is known since is
   // the backlog, and the id in between is for the state that is told before it.
   uint64_t reset_at = 0;

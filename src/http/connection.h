@@ -68,8 +68,8 @@ class Connection final : public Source {
   bool scheduled_ = false;        // the loop's: proceed() will be called at the end of this turn
   using Hook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
   Hook gate_hook_;
-  Hook slow_hook_;      // in the loop's list of slow readers while the kernel takes no more
-  size_t unsent_ = 0;   // the loop's: what it counts of this one
+  Hook slow_hook_;     // in the loop's list of slow readers while the kernel takes no more
+  size_t unsent_ = 0;  // the loop's: what it counts of this one
 
  private:
   class OneResponder;

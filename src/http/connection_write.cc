@@ -98,8 +98,8 @@ void Connection::set_write_deadline(Duration from_now) {
   loop_.update_deadline(*this);
 }
 
-// The kernel says that it has room again only when a good part of its buffer is free; a thin link may take longer
-// for that than a reader may take for nothing.
+// The kernel says that it has room again only when a good part of its buffer is free; a thin link may take
+// longer for that than a reader may take for nothing.
 bool Connection::takes_nothing() const { return bytes_with_kernel() >= with_kernel_; }
 
 int Connection::bytes_with_kernel() const {

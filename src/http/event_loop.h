@@ -12,9 +12,9 @@
 #include "base/sync.h"
 #include "base/unique_fd.h"
 #include "http/connection.h"
-#include "http/statistics.h"
 #include "http/look_predictor.h"
 #include "http/poller.h"
+#include "http/statistics.h"
 
 namespace turnstile::http {
 
@@ -80,10 +80,10 @@ class EventLoop final : public Loop {
   void closed(Connection& connection);
 
  private:
-  template <Connection::Hook Connection::*hook>
-  using List = boost::intrusive::list<Connection,
-                                      boost::intrusive::member_hook<Connection, Connection::Hook, hook>,
-                                      boost::intrusive::constant_time_size<false>>;
+  template <Connection::Hook Connection::* hook>
+  using List =
+      boost::intrusive::list<Connection, boost::intrusive::member_hook<Connection, Connection::Hook, hook>,
+                             boost::intrusive::constant_time_size<false>>;
 
   void run();
   bool work(std::chrono::milliseconds patience);
@@ -138,7 +138,7 @@ class EventLoop final : public Loop {
   std::vector<std::function<void()>> running_tasks_;
   List<&Connection::gate_hook_> gated_;  // in order of gate()
   List<&Connection::slow_hook_> slow_;   // readers for which the kernel has no room, the slowest first
-  std::unique_ptr<Handler> handler_;  // destroyed before what it may still call
+  std::unique_ptr<Handler> handler_;     // destroyed before what it may still call
 };
 
 }  // namespace turnstile::http

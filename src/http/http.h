@@ -98,8 +98,8 @@ struct Limits {
   size_t max_body = 64 * 1024;
   size_t max_batch_body = 1024 * 1024;  // for the one path that takes more than the others:
   std::string large_body_path = "/batch";
-  size_t max_connections = 60'000;  // all loops together
-  size_t max_stream_backlog = 256 * 1024;    // bytes that wait to be written to one stream; more: it is full
+  size_t max_connections = 60'000;         // all loops together
+  size_t max_stream_backlog = 256 * 1024;  // bytes that wait to be written to one stream; more: it is full
   size_t max_loop_backlog = 256 * 1024 * 1024;  // ... to all slow readers of a loop; more: the slowest go
   Duration header_timeout = std::chrono::seconds(10);
   Duration body_timeout = std::chrono::seconds(10);

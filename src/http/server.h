@@ -6,8 +6,8 @@
 #include <vector>
 
 #include "base/error.h"
-#include "http/statistics.h"
 #include "http/http.h"
+#include "http/statistics.h"
 
 namespace turnstile::http {
 

@@ -46,7 +46,8 @@ TEST(Stream, SendsHeadAndFirstBytesAtOnceAndThenWhatComes) {
   EXPECT_TRUE(client.receive_until("X-Accel-Buffering: no\r\nConnection: close\r\n"));
   EXPECT_TRUE(client.receive_until("Transfer-Encoding: chunked\r\n\r\n9\r\n: hello\n\n\r\n"));
   const ConnectionId stream = server.await_stream();
-  for (int i = 0; i < 200; ++i) EXPECT_EQ(server.stream(stream, "data: " + std::to_string(i) + "\n\n"), Streamed::queued);
+  for (int i = 0; i < 200; ++i)
+    EXPECT_EQ(server.stream(stream, "data: " + std::to_string(i) + "\n\n"), Streamed::queued);
   server.on_loop([&](Loop& loop) { loop.close(stream); });
   std::string expected;
   for (int i = 0; i < 200; ++i) expected += "data: " + std::to_string(i) + "\n\n";
@@ -193,7 +194,8 @@ TEST(Stream, WhenSlowReadersTogetherHoldTooMuchTheSlowestGoFirst) {
     clients.push_back(std::make_unique<Client>(server.address(), 4096));
     clients.back()->send(get("/stream"));
     streams.push_back(server.await_stream());
-    // More than the kernel takes for a reader that does not read, and two of them more than the loop may keep.
+    // More than the kernel takes for a reader that does not read, and two of them more than the loop may
+    // keep.
     EXPECT_EQ(server.stream(streams.back(), std::string(16 * 1024 * 1024, 'x')), Streamed::queued);
   }
   EXPECT_TRUE(server.log().await([](auto& log) { return std::ranges::count(log.lines, "closed") == 3; }));

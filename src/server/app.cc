@@ -97,8 +97,9 @@ void App::on_each_loop(const std::function<void(LoopHandler&)>& task) {
 void App::log_start() const {
   const Service::Loaded& loaded = service_->loaded();
   if (loaded.journal.cut_torn_tail)
-    log_warning("the last write before the stop was incomplete, and has been cut off; nobody had been answered",
-                {{"file", loaded.journal.cut_file}, {"at", loaded.journal.cut_at}});
+    log_warning(
+        "the last write before the stop was incomplete, and has been cut off; nobody had been answered",
+        {{"file", loaded.journal.cut_file}, {"at", loaded.journal.cut_at}});
   log_info("recovered", {{"store", settings_.store},
                          {"records", loaded.journal.records},
                          {"held", loaded.engine.holds},

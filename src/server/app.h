@@ -23,14 +23,15 @@ class App {
   explicit App(Settings settings);
   ~App();
 
-  // Loads the store and begins to serve. The error is one line for stderr. `on_failed`: see Service::OnFailed.
+  // Loads the store and begins to serve. The error is one line for stderr. `on_failed`: see
+  // Service::OnFailed.
   Result<void> start(Service::OnFailed on_failed);
   std::vector<std::string> addresses() const;
   // SIGTERM: stop accepting, answer what is under way, close streams, flush. Within five seconds.
   void stop();
 
-  // While connections stay: a new life of the state begins; the current one is dropped as a whole. Between the
-  // two every command gets 503.
+  // While connections stay: a new life of the state begins; the current one is dropped as a whole. Between
+  // the two every command gets 503.
   Result<void> begin_life(Service::OnFailed on_failed);
   void end_life();
 

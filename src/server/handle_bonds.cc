@@ -121,8 +121,8 @@ void LoopHandler::erase_if_plain(http::ConnectionId connection) {
 }
 
 void LoopHandler::end_life() {
-  service_ = nullptr;    // nothing of it is asked any more,
-  loop_.drop_output();   // and what it had to say and has not said never leaves
+  service_ = nullptr;   // nothing of it is asked any more,
+  loop_.drop_output();  // and what it had to say and has not said never leaves
   shut_down(ErrorCode::store_unavailable);
   for (const auto& [id, state] : connections_)
     if (state.stream) close_stream(*state.stream, http::ConnectionId(id));
@@ -152,14 +152,15 @@ void LoopHandler::shut_down(ErrorCode why) {
   for (uint64_t id : streams) loop_.close(http::ConnectionId(id));
 }
 
-// Forgets what the connection waits for. Its place in a queue stays: the client asks again elsewhere or later.
-// False: its answer is on the way.
+// Forgets what the connection waits for. Its place in a queue stays: the client asks again elsewhere or
+// later. False: its answer is on the way.
 bool LoopHandler::end_waiting(uint64_t id) {
   ConnectionState& state = connections_[id];
   if (state.poll && service_ != nullptr) {
-    const bool queued = service_->engine()
-                            .end_poll(state.poll->lane(), state.poll->who(), PollId(id), service_->now(), fresh())
-                            .has_value();
+    const bool queued =
+        service_->engine()
+            .end_poll(state.poll->lane(), state.poll->who(), PollId(id), service_->now(), fresh())
+            .has_value();
     settle_without_answer();
     if (!queued) return false;
   }

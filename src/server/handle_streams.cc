@@ -1,8 +1,9 @@
 // Event streams: what a subscriber gets first, what follows, and the comments in between (S27 to S30).
 //
-// A stream is live (subscribed, events come as they are published) or behind: its reader had no room, or comes
-// back after a while. Then the rest is read from the log, a part each time the reader has taken the last one,
-// until it is live again. So a burst costs nobody his stream, and none takes more memory than its backlog.
+// A stream is live (subscribed, events come as they are published) or behind: its reader had no room, or
+// comes back after a while. Then the rest is read from the log, a part each time the reader has taken the
+// last one, until it is live again. So a burst costs nobody his stream, and none takes more memory than its
+// backlog.
 #include <charconv>
 
 #include "api/event_json.h"
@@ -37,10 +38,8 @@ http::Handled LoopHandler::subscribe(SubscribeCommand command, const Request& re
   if (!command.who.node.empty()) stream->bond.emplace(command.lane, command.who);
   Subscribed subscribed;
   fresh();
-  const std::vector<Event> state =
-      service_->engine().subscribe(command, service_->now(), effects_, [&] {
-        subscribed = join(request, stream->filter);
-      });
+  const std::vector<Event> state = service_->engine().subscribe(
+      command, service_->now(), effects_, [&] { subscribed = join(request, stream->filter); });
   // Who resumes knows the state from the events it missed; everybody else is told (S27).
   const bool resumes = !request.last_event_id.empty() && subscribed.reset_at == 0;
   std::string told;
@@ -105,8 +104,7 @@ void LoopHandler::send_events(const std::vector<Delivery>& deliveries) {
     // Deliveries under way when it fell behind are in the log, too.
     if (stream.behind || delivery.id <= stream.position) continue;
     const bool lost = delivery.bytes == nullptr;  // overwritten before it could be routed
-    const http::Streamed streamed =
-        lost ? http::Streamed::full : loop_.stream(connection, delivery.bytes);
+    const http::Streamed streamed = lost ? http::Streamed::full : loop_.stream(connection, delivery.bytes);
     if (streamed == http::Streamed::queued) stream.position = delivery.id;
     if (streamed != http::Streamed::full) continue;
     if (!lost) stream.position = delivery.id - 1;

@@ -1,4 +1,5 @@
-// The calls that look at very many resources: a slice of them a turn, so that nobody else waits for the whole.
+// The calls that look at very many resources: a slice of them a turn, so that nobody else waits for the
+// whole.
 //
 // Several walks of one loop take turns. What is small enough for one slice is answered at once, as any other
 // call.

@@ -17,7 +17,8 @@ constexpr const char* kPoll = R"({"type":"own","resource_id":"r","node_id":"b","
 
 class LifeTest : public ::testing::Test {
  protected:
-  LifeTest() : directory_(std::filesystem::temp_directory_path() / ("turnstile-life-" + std::to_string(getpid()))) {
+  LifeTest()
+      : directory_(std::filesystem::temp_directory_path() / ("turnstile-life-" + std::to_string(getpid()))) {
     Settings settings;
     settings.listen = {"127.0.0.1:0"};
     settings.store = "file:" + directory_.string();
@@ -85,7 +86,8 @@ TEST_F(LifeTest, ManyLivesUnderLoadLeaveNothingBehind) {
   std::vector<std::jthread> callers;
   for (int i = 0; i < 4; ++i) {
     callers.emplace_back([&, i] {
-      const std::string lane = R"({"type":"own","resource_id":"l)" + std::to_string(i) + R"(","node_id":"n"})";
+      const std::string lane =
+          R"({"type":"own","resource_id":"l)" + std::to_string(i) + R"(","node_id":"n"})";
       while (!ended) {  // connections whose answers waited for a life that ended are closed
         Client client(address());
         for (int call = 0; call < 50 && client.send(post(call % 2 ? "/unlock" : "/lock", lane)); ++call)

@@ -86,11 +86,12 @@ void LoopHandler::answer_item(const ApiResult<Command>& item) {
   if (!item)
     append_error_json(body_, item.error(), AnswerForm::in_batch);
   else if (body_.size() > kMostBatchAnswer)
-    append_error_json(body_,
-                      make_error(ErrorCode::too_many_requests,
-                                 "not carried out: the answer of this batch has become as large as it may be; "
-                                 "send the rest in another one"),
-                      AnswerForm::in_batch);
+    append_error_json(
+        body_,
+        make_error(ErrorCode::too_many_requests,
+                   "not carried out: the answer of this batch has become as large as it may be; "
+                   "send the rest in another one"),
+        AnswerForm::in_batch);
   else
     carry_out(service_->engine(), *item, service_->now(), effects_, body_, AnswerForm::in_batch);
 }

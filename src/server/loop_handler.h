@@ -75,7 +75,8 @@ class LoopHandler final : public http::Handler, public LoopPort {
   void erase_if_plain(http::ConnectionId connection);
   bool end_waiting(uint64_t id);
   void resolve_poll(const http::Receipt& receipt);
-  // The number of a receipt is a step, or with this bit the answer of a poll: and then a key of unwritten_, or 0.
+  // The number of a receipt is a step, or with this bit the answer of a poll: and then a key of unwritten_,
+  // or 0.
   static constexpr uint64_t kPollReceipt = uint64_t(1) << 63;
   // A grant whose answer may still be lost with its connection; then nobody knows of it.
   struct Grant {

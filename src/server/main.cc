@@ -9,8 +9,8 @@
 #include "server/app.h"
 #include "server/settings.h"
 
-// jemalloc's settings, if that is what is linked: memory that was needed once is given back within seconds, by a
-// thread of its own, so that no request pays for it (docs/decisions/0011-jemalloc.md).
+// jemalloc's settings, if that is what is linked: memory that was needed once is given back within seconds,
+// by a thread of its own, so that no request pays for it (docs/decisions/0011-jemalloc.md).
 extern "C" {
 [[gnu::used, gnu::visibility("default")]] const char* malloc_conf =
     "background_thread:true,max_background_threads:1,dirty_decay_ms:3000,muzzy_decay_ms:0";

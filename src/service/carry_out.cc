@@ -65,7 +65,8 @@ struct Step {
   }
 };
 
-void log_decision(std::string_view call, const LaneName& lane, const Requester& who, std::string_view answer) {
+void log_decision(std::string_view call, const LaneName& lane, const Requester& who,
+                  std::string_view answer) {
   log_line(LogLevel::debug, call,
            {{"type", lane.operation.text},
             {"resource_id", lane.resource.text},

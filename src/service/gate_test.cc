@@ -82,8 +82,8 @@ class GateTest : public ::testing::Test {
   EventLog log_{100, {.durable_store = true}};
   Router router_{log_, [](uint64_t, const Event&) { return std::string("e"); },
                  [this](unsigned loop, std::vector<Delivery>&& deliveries) {
-                   post(links_[loop], [shared = std::make_shared<std::vector<Delivery>>(std::move(deliveries))](
-                                          LoopPort& port) { port.send_events(*shared); });
+                   post(links_[loop], [shared = std::make_shared<std::vector<Delivery>>(std::move(
+                                           deliveries))](LoopPort& port) { port.send_events(*shared); });
                  }};
   Effects effects_;
 };

@@ -12,10 +12,12 @@ namespace turnstile {
 
 class Service;
 
-// Two threads: one looks every few milliseconds for what is due; the other takes snapshots, which can be slow.
+// Two threads: one looks every few milliseconds for what is due; the other takes snapshots, which can be
+// slow.
 //
 // Not its job: deciding what being due means; the engine does.
-// Threads: two of its own, from start() to its destruction, which does not wait for a snapshot to be finished.
+// Threads: two of its own, from start() to its destruction, which does not wait for a snapshot to be
+// finished.
 class Housekeeper {
  public:
   explicit Housekeeper(Service& service) : service_(service) {}

@@ -1,4 +1,5 @@
-// How a Service reaches the loops that its callers are connected to: the edge between the state and the wires.
+// How a Service reaches the loops that its callers are connected to: the edge between the state and the
+// wires.
 //
 // The server's loops are behind it, and a simulation's could be: nothing here knows of sockets.
 #pragma once

@@ -12,7 +12,7 @@ namespace turnstile {
 namespace {
 
 constexpr Duration kNoticeable = std::chrono::milliseconds(20);
-constexpr size_t kMostExpired = 1000;  // resources between two looks at the clock
+constexpr size_t kMostExpired = 1000;                         // resources between two looks at the clock
 constexpr uint64_t kLargestNumber = (uint64_t(1) << 53) - 1;  // that every JSON reader holds exactly
 
 // Where tokens and event ids of this life begin: a clock that a restored backup cannot turn back (X8). One
@@ -34,8 +34,8 @@ Service::Service(const EngineSettings& settings, std::unique_ptr<Journal> journa
                  Metrics& metrics)
     : metrics_(metrics), journal_(std::move(journal)) {
   for (unsigned i = 0; i < loops; ++i) links_.push_back(std::make_shared<LoopLink>());
-  gate_ = std::make_unique<Gate>(*journal_, links_,
-                                 [this](double seconds) { metrics_.observe_commit(seconds); });
+  gate_ =
+      std::make_unique<Gate>(*journal_, links_, [this](double seconds) { metrics_.observe_commit(seconds); });
   engine_ = std::make_unique<Engine>(settings, *gate_, Token::none);
   housekeeper_ = std::make_unique<Housekeeper>(*this);
 }
@@ -88,7 +88,8 @@ Result<void> Service::load(const OnFailed& on_failed) {
     metrics_.add_loaded(operation, held, waiters);
   });
   if (now() - finishing > kNoticeable) engine_->restart_times(now());  // S31
-  loaded_.took = std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
+  loaded_.took =
+      std::chrono::duration_cast<std::chrono::milliseconds>(std::chrono::steady_clock::now() - start);
   return {};
 }
 

@@ -26,8 +26,8 @@ class Housekeeper;
 // Invariant: a Service that has failed lets nothing leave any more (Gate), and never recovers.
 class Service {
  public:
-  // Called once, on the journal's thread, when the outcome of a write is unknown (S32). By then nothing leaves
-  // any more; what follows from it is for the owner to decide.
+  // Called once, on the journal's thread, when the outcome of a write is unknown (S32). By then nothing
+  // leaves any more; what follows from it is for the owner to decide.
   using OnFailed = std::function<void(const Error& error)>;
 
   // Loads what the journal has. The error is one line for people.
@@ -56,9 +56,9 @@ class Service {
   Journal& journal() { return *journal_; }
   Time now() const { return clock_->now(); }
 
-  // Passes on what a step has caused besides its own answer: the answers of long polls to their loops, measures
-  // to the metrics. `from`: the loop that runs this, whose own polls need no letter box; nullptr: another
-  // thread.
+  // Passes on what a step has caused besides its own answer: the answers of long polls to their loops,
+  // measures to the metrics. `from`: the loop that runs this, whose own polls need no letter box; nullptr:
+  // another thread.
   void distribute(Effects& effects, LoopPort* from);
   // An answer to a long poll that is no Wake is on its way, too.
   void begin_poll_answer() { under_way_.fetch_add(1, std::memory_order_relaxed); }
@@ -66,8 +66,8 @@ class Service {
   void answered_poll() { under_way_.fetch_sub(1, std::memory_order_relaxed); }
   // So many of them are under way that no more should be made just now.
   bool is_crowded() const { return under_way_.load(std::memory_order_relaxed) > kMostUnderWay; }
-  // Ends what has run out and tells those whose waits have ended, as far as one turn should. True: there may be
-  // more.
+  // Ends what has run out and tells those whose waits have ended, as far as one turn should. True: there may
+  // be more.
   bool expire_some(Effects& effects);
   // Lets loops look after what they send by themselves.
   void tick();

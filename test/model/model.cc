@@ -77,8 +77,8 @@ PlainUnlock Model::unlock(const UnlockCommand& command, Time now, Step& out) {
         at.lane.completion = {how, now + settings_.retain_permanent_failure, hold.token, hold.attempt};
       while (!at.lane.waiters.empty())
         end_wait(at, Who(at.lane.waiters.front().who),
-                 {.ending = Ending::failed, .error = error, .token = hold.token, .attempt = hold.attempt}, now,
-                 out);
+                 {.ending = Ending::failed, .error = error, .token = hold.token, .attempt = hold.attempt},
+                 now, out);
     }
   }
   advance(at.name.resource, now, out);

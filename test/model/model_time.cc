@@ -81,8 +81,7 @@ void Model::break_poll(const LaneName& lane, const Requester& who, PollId poll, 
 }
 
 // S24: an orderly end. The waiter keeps its place, as one without a bond unless it has another.
-std::optional<PlainLock> Model::end_poll(const LaneName& lane, const Requester& who, PollId poll,
-                                         Time now) {
+std::optional<PlainLock> Model::end_poll(const LaneName& lane, const Requester& who, PollId poll, Time now) {
   Place at = place(lane);
   Waiter* waiter = find_waiter(at.lane, who_of(who));
   if (!waiter || waiter->polls.erase(uint64_t(poll)) == 0) return std::nullopt;

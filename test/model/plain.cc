@@ -11,10 +11,19 @@ namespace {
 
 constexpr const char* kStates[] = {"acquired", "queued", "skipped", "refused", "failed", "cancelled"};
 constexpr const char* kLaneStates[] = {"idle", "held", "waiting", "completed"};
-constexpr const char* kRefusals[] = {
-    "none",     "busy",       "referenced",  "failed",         "queue_full",
-    "not_held", "not_holder", "stale_token", "references_off", "too_many_operations",
-    "too_many_resources", "too_many_references", "too_many_waiters"};
+constexpr const char* kRefusals[] = {"none",
+                                     "busy",
+                                     "referenced",
+                                     "failed",
+                                     "queue_full",
+                                     "not_held",
+                                     "not_holder",
+                                     "stale_token",
+                                     "references_off",
+                                     "too_many_operations",
+                                     "too_many_resources",
+                                     "too_many_references",
+                                     "too_many_waiters"};
 constexpr const char* kEvents[] = {"granted", "completed", "failed", "expired",
                                    "broken",  "cancelled", "refused"};
 

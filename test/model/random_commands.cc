@@ -224,10 +224,10 @@ std::string show(const EngineSettings& settings) {
 }
 
 std::string show(const RandomCommand& command) {
-  constexpr const char* kCalls[] = {"pass_time",   "lock",         "unlock",     "renew",
-                                    "cancel",      "status",       "break_hold", "add_ref",
-                                    "release_ref", "release_node", "subscribe",  "close_bond",
-                                    "break_poll",  "end_poll",     "undelivered", "list",       "reload"};
+  constexpr const char* kCalls[] = {"pass_time", "lock",       "unlock",     "renew",       "cancel",
+                                    "status",    "break_hold", "add_ref",    "release_ref", "release_node",
+                                    "subscribe", "close_bond", "break_poll", "end_poll",    "undelivered",
+                                    "list",      "reload"};
   constexpr const char* kChosen[] = {"", "holder:", "front:"};
   constexpr const char* kTokens[] = {"", " token=current", " token=released", " token=unknown"};
   constexpr const char* kTimes[] = {"", " just before the deadline", " at the deadline",
