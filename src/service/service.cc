@@ -121,6 +121,7 @@ void Service::detach() {
 void Service::distribute(Effects& effects, LoopPort* from) {
   metrics_.observe(effects.measures);
   if (effects.unfinished) housekeeper_->hurry();
+  if (effects.wakes.empty()) return;
   under_way_.fetch_add(int64_t(effects.wakes.size()), std::memory_order_relaxed);
   for (const Wake& wake : effects.wakes) {
     PollAnswer answer;
