@@ -120,34 +120,29 @@ void LoopHandler::on_drained(http::ConnectionId connection) {
   if (found == connections_.end() || !found->second.stream || service_ == nullptr) return;
   StreamState& stream = *found->second.stream;
   if (!stream.behind) return;
-  std::string part = resume(stream, connection);
+  const auto subscriber = SubscriberId(uint64_t(connection));
+  const Subscribed subscribed =
+      service_->router().resume(loop_.index(), subscriber, stream.filter, stream.position);
+  if (subscribed.reset_at != 0 && stream.filter.kind == Filter::Kind::lane) {
+    if (subscribed.live) service_->router().unsubscribe(subscriber);
+    return end_stream(connection);
+  }
+  stream.position = subscribed.position;
+  stream.behind = !subscribed.live;
+  std::string part;
+  if (subscribed.reset_at != 0) append_sse_reset(part, subscribed.reset_at);
+  part += service_->router().format(subscribed.backlog);
   if (!part.empty()) loop_.stream(connection, std::make_shared<const std::string>(std::move(part)));
   if (stream.behind) loop_.tell_when_drained(connection);
 }
 
-// What comes next for a stream that is behind; it may be live afterwards.
-std::string LoopHandler::resume(StreamState& stream, http::ConnectionId connection) {
-  Subscribed subscribed;
-  const auto read = [&] {
-    subscribed = service_->router().resume(loop_.index(), SubscriberId(uint64_t(connection)), stream.filter,
-                                           stream.position);
-  };
-  std::string part, state;
-  if (stream.filter.kind == Filter::Kind::lane) {
-    SubscribeCommand look;  // of nobody's: only to know the state, should there be a reset
-    look.lane = {OperationName(stream.filter.operation), ResourceId(stream.filter.resource)};
-    const std::vector<Event> events = service_->engine().subscribe(look, service_->now(), fresh(), read);
-    if (subscribed.reset_at != 0) append_state(state, events, subscribed);
-    settle_without_answer();
-  } else {
-    read();
-  }
-  if (subscribed.reset_at != 0) append_sse_reset(part, subscribed.reset_at);
-  part += state;
-  part += service_->router().format(subscribed.backlog);
-  stream.position = subscribed.position;
-  stream.behind = !subscribed.live;
-  return part;
+// A lane's stream that has fallen out of the log ends: behind its reset comes the state, and that is told
+// only to who subscribes, behind the gate (S28, S31).
+void LoopHandler::end_stream(http::ConnectionId connection) {
+  loop_.post([this, connection] {
+    on_closed(connection);
+    loop_.close(connection);
+  });
 }
 
 void LoopHandler::tick() { send_comments(); }

@@ -90,7 +90,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
   Subscribed join(const Request& request, const Filter& filter);
   Handled start_stream(const Request& request, Responder& responder, std::unique_ptr<StreamState> stream,
                        const Subscribed& subscribed, std::string_view state);
-  std::string resume(StreamState& stream, http::ConnectionId connection);
+  void end_stream(http::ConnectionId connection);
   void close_stream(const StreamState& stream, http::ConnectionId connection);
   void send_comments();
 

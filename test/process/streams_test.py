@@ -1,6 +1,7 @@
 """Event streams of the real server: what comes first, ids, resuming, order against answers, slow readers."""
 import json
 import os
+import re
 import select
 import socket
 import urllib.parse
@@ -146,6 +147,37 @@ class StreamTest(ServerCase):
         self.assertEqual(ids, sorted(set(ids)))
         again = self.subscribe(server, last_event_id=ids[0])
         self.assertEqual(again.next()["data"]["event"], "granted", "a reset is not told twice")
+
+    def test_S28_a_lanes_reader_that_falls_out_of_the_log_is_ended_and_told_when_it_comes_back(self):
+        server = self.own_server(store="memory")
+        client = server.client()
+
+        def scenario(i):
+            lane = {"type": "own", "resource_id": f"{self.resource}{i}"}
+            raw = socket.socket()
+            self.addCleanup(raw.close)
+            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
+            raw.settimeout(harness.PATIENCE)
+            raw.connect((server.host, server.port))
+            raw.sendall(f"GET /lock/subscribe?{urllib.parse.urlencode(lane)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+            self.assertIn(b"200 OK", raw.recv(4096))
+            pairs = [{"call": call, **lane, "node_id": "n", **({"error": "e" * 500} if call == "unlock" else {})}
+                     for call in ("lock", "unlock") * 250]
+            for _ in range(50):  # 25,000 events, more than the log keeps
+                client.batch(*pairs)
+            text = b""
+            try:
+                while piece := raw.recv(1 << 20):
+                    text += piece
+            except ConnectionResetError:
+                return False  # the machine stalled, and it was taken for a reader that takes nothing
+            self.assertTrue(text.endswith(b"0\r\n\r\n"), "an orderly end")
+            self.assertNotIn(b"event: reset", text)
+            last = re.findall(rb"id: (\d+)\n", text)[-1].decode()
+            self.assertEqual(server.stream(last_event_id=last, **lane).next()["data"]["event"], "reset")
+            return True
+
+        self.race(scenario)
 
     def test_section_9_the_stream_of_everything_is_chosen_by_prefix_and_type(self):
         everything = self.server.stream("/events")
