@@ -7,6 +7,7 @@
 #include <unordered_set>
 #include <vector>
 
+#include "base/plant.h"
 #include "base/text.h"
 #include "engine/types.h"
 
@@ -37,7 +38,7 @@ class WaitQueue {
  public:
   bool empty() const { return head_ == waiters_.size(); }
   size_t size() const { return waiters_.size() - head_; }
-  Waiter& front() const { return *waiters_[head_]; }
+  Waiter& front() const { return planted(Plant::queue_is_lifo) ? *waiters_.back() : *waiters_[head_]; }
   Waiter& at(size_t index) const { return *waiters_[head_ + index]; }
 
   Waiter* find(const Requester& who) const;
