@@ -1,15 +1,25 @@
 #include "base/clock.h"
 
 #include <algorithm>
+#include <chrono>
 
 namespace turnstile {
 
-Clock::Clock(Time not_before)
-    : start_(std::max(not_before, std::chrono::time_point_cast<Duration>(std::chrono::system_clock::now()))),
-      steady_start_(std::chrono::steady_clock::now()) {}
+using std::chrono::steady_clock;
+using std::chrono::system_clock;
 
-Time Clock::now() const {
-  return start_ + std::chrono::duration_cast<Duration>(std::chrono::steady_clock::now() - steady_start_);
+Time TimeSource::wall() const { return std::chrono::time_point_cast<Duration>(system_clock::now()); }
+
+Duration TimeSource::steady() const {
+  return std::chrono::duration_cast<Duration>(steady_clock::now().time_since_epoch());
 }
+
+const TimeSource& machine_time() {
+  static const TimeSource source;
+  return source;
+}
+
+Clock::Clock(Time not_before, const TimeSource& source)
+    : source_(source), start_(std::max(not_before, source.wall())), steady_start_(source.steady()) {}
 
 }  // namespace turnstile

@@ -5,6 +5,17 @@
 
 namespace turnstile {
 
+// Where a Clock gets its time from: the machine, unless a simulation brings a time of its own.
+//
+// Threads: every member may be called by any number of them.
+class TimeSource {
+ public:
+  virtual ~TimeSource() = default;
+  virtual Time wall() const;        // since 1970; an administrator may set it
+  virtual Duration steady() const;  // since whenever; only ever grows
+};
+const TimeSource& machine_time();
+
 // Unix time at construction plus what a steady clock has measured since, so that it never goes back while the
 // process lives, whatever an administrator does to the wall clock.
 //
@@ -12,13 +23,14 @@ namespace turnstile {
 class Clock {
  public:
   // `not_before`: the latest time known from an earlier life (the journal's), which this clock starts after.
-  explicit Clock(Time not_before = Time{});
+  explicit Clock(Time not_before = Time{}, const TimeSource& source = machine_time());
 
-  Time now() const;
+  Time now() const { return start_ + (source_.steady() - steady_start_); }
 
  private:
-  Time start_;
-  std::chrono::steady_clock::time_point steady_start_;
+  const TimeSource& source_;
+  const Time start_;
+  const Duration steady_start_;
 };
 
 }  // namespace turnstile

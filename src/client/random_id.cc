@@ -24,10 +24,18 @@ std::string new_request_id() {
   return id;
 }
 
-Milliseconds with_jitter(Milliseconds duration) {
+namespace {
+std::minstd_rand& jitter() {
   thread_local std::minstd_rand engine{std::random_device{}()};
+  return engine;
+}
+}  // namespace
+
+void seed_jitter(uint32_t seed) { jitter().seed(seed); }
+
+Milliseconds with_jitter(Milliseconds duration) {
   const auto half = duration.count() / 2;
-  return Milliseconds(half + std::uniform_int_distribution<int64_t>(0, duration.count() - half)(engine));
+  return Milliseconds(half + std::uniform_int_distribution<int64_t>(0, duration.count() - half)(jitter()));
 }
 
 }  // namespace turnstile::client

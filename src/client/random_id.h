@@ -1,6 +1,7 @@
 // Request ids, and the jitter of back-offs.
 #pragma once
 
+#include <cstdint>
 #include <string>
 
 #include "client/timing.h"
@@ -12,5 +13,7 @@ std::string new_request_id();
 
 // Between half of `duration` and all of it, so that clients that failed together do not return together.
 Milliseconds with_jitter(Milliseconds duration);
+// For simulations: from here on this thread's jitter is always the same.
+void seed_jitter(uint32_t seed);
 
 }  // namespace turnstile::client

@@ -22,11 +22,14 @@ constexpr uint64_t kLogToSnapshot = 2;
 // caller, who asks the commit thread for the two steps that touch the log (between_batches).
 class FileJournal final : public Journal {
  public:
-  FileJournal(std::unique_ptr<Directory> directory, const FileJournalOptions& options)
+  FileJournal(std::unique_ptr<Directory> directory, const FileJournalOptions& options,
+              GroupCommit::Drive drive)
       : options_(options),
         directory_(std::move(directory)),
         log_(*directory_, options),
-        commit_(log_, options.most_pending_bytes) {}
+        commit_(log_, options.most_pending_bytes, drive) {}
+
+  bool turn() { return commit_.turn(); }
 
   Result<Recovered> recover(const Load& load) override;
   void start(std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed) override;
@@ -136,8 +139,13 @@ Result<uint64_t> FileJournal::write_snapshot(const Dump& dump, const std::stop_t
 }  // namespace
 
 std::unique_ptr<Journal> make_file_journal(std::unique_ptr<Directory> directory,
-                                           const FileJournalOptions& options) {
-  return std::make_unique<FileJournal>(std::move(directory), options);
+                                           const FileJournalOptions& options,
+                                           std::function<bool()>* by_hand) {
+  using Drive = GroupCommit::Drive;
+  auto journal = std::make_unique<FileJournal>(std::move(directory), options,
+                                               by_hand != nullptr ? Drive::by_hand : Drive::by_thread);
+  if (by_hand != nullptr) *by_hand = [made = journal.get()] { return made->turn(); };
+  return journal;
 }
 
 Result<std::unique_ptr<Journal>> open_file_journal(const std::filesystem::path& directory,

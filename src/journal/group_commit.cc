@@ -22,7 +22,7 @@ void GroupCommit::start(Time not_before, std::function<void(uint64_t)> on_durabl
     state_ = State::running;
     latest_time_ = std::max(latest_time_, not_before);
   }
-  thread_ = std::thread([this] { run(); });
+  if (drive_ == Drive::by_thread) thread_ = std::thread([this] { run(); });
 }
 
 uint64_t GroupCommit::append(std::span<const Record> records, Time now, uint64_t last_event) {
@@ -52,12 +52,16 @@ Time GroupCommit::latest_time() {
 Result<void> GroupCommit::between_batches(const Work& work) {
   Result<void> result = not_running();
   const Work noting = [&] { return result = work(); };
+  {
+    Locked lock(mutex_);
+    if (state_ != State::running) return result;
+    TS_CHECK(work_ == nullptr, "one piece of work at a time");
+    work_ = &noting;
+    thread_waits_ = false;
+    for_thread_.notify_one();
+  }
+  if (drive_ == Drive::by_hand) turn();
   Locked lock(mutex_);
-  if (state_ != State::running) return result;
-  TS_CHECK(work_ == nullptr, "one piece of work at a time");
-  work_ = &noting;
-  thread_waits_ = false;
-  for_thread_.notify_one();
   // Ends, because the thread does the work, or gives up and says so, before it stops.
   while (work_ == &noting) wait(for_waiters_);
   return result;
@@ -70,6 +74,8 @@ void GroupCommit::stop() {
   }
   for_thread_.notify_one();
   if (thread_.joinable()) thread_.join();
+  while (drive_ == Drive::by_hand && turn()) {
+  }
   Locked lock(mutex_);
   if (state_ != State::failed) state_ = State::stopped;
 }
@@ -81,14 +87,33 @@ void GroupCommit::run() {
   }
 }
 
+bool GroupCommit::turn() {
+  Turn turn;
+  {
+    Locked lock(mutex_);
+    if (!has_work() || (state_ != State::running && state_ != State::stopping)) return false;
+    fill(turn);
+  }
+  if (const auto done = do_turn(turn); !done) {
+    give_up(done.error());
+    return false;
+  }
+  return true;
+}
+
 bool GroupCommit::take_turn(Turn& turn) {
   Locked lock(mutex_);
-  while (taken_ == accepted_ && work_ == nullptr) {
+  while (!has_work()) {
     if (state_ == State::stopping) return false;
     thread_waits_ = true;
     wait(for_thread_);
   }
   thread_waits_ = false;
+  fill(turn);
+  return true;
+}
+
+void GroupCommit::fill(Turn& turn) {
   if (const uint64_t last_event = std::exchange(last_event_, 0); last_event != 0) {
     Record mark;  // one for all steps of the batch
     mark.kind = RecordKind::event_mark;
@@ -100,7 +125,6 @@ bool GroupCommit::take_turn(Turn& turn) {
   turn.time = latest_time_;
   turn.work = work_;  // now, not later: what was appended before the work came is in this batch
   overloaded_.store(false, std::memory_order_relaxed);
-  return true;
 }
 
 Result<void> GroupCommit::do_turn(Turn& turn) {

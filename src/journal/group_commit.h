@@ -36,9 +36,12 @@ class GroupCommit {
  public:
   using Work = std::function<Result<void>()>;
 
+  // Who writes: a thread, or, for a simulation that decides itself what happens when, whoever calls turn().
+  enum class Drive : uint8_t { by_thread, by_hand };
+
   // `store` is used by the thread only, and by between_batches().
-  GroupCommit(BatchStore& store, size_t most_pending_bytes)
-      : store_(store), most_pending_bytes_(most_pending_bytes) {}
+  GroupCommit(BatchStore& store, size_t most_pending_bytes, Drive drive = Drive::by_thread)
+      : store_(store), most_pending_bytes_(most_pending_bytes), drive_(drive) {}
   ~GroupCommit() { stop(); }
 
   void start(Time not_before, std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed);
@@ -56,6 +59,9 @@ class GroupCommit {
   // Not from the callbacks: it waits for the thread.
   void stop() TS_EXCLUDES(mutex_);
 
+  // By hand only: writes what is pending. False: there was nothing, or a write has failed.
+  bool turn() TS_EXCLUDES(mutex_);
+
  private:
   enum class State { idle, running, stopping, stopped, failed };
 
@@ -67,8 +73,10 @@ class GroupCommit {
     Time time{};
     const Work* work = nullptr;
   };
+  bool has_work() const TS_REQUIRES(mutex_) { return taken_ != accepted_ || work_ != nullptr; }
   // Waits for something to do. False: there is nothing more, end the thread.
   bool take_turn(Turn& turn) TS_EXCLUDES(mutex_);
+  void fill(Turn& turn) TS_REQUIRES(mutex_);
   Result<void> do_turn(Turn& turn) TS_EXCLUDES(mutex_);
   void publish(uint64_t sequence);
   void give_up(const Error& error) TS_EXCLUDES(mutex_);
@@ -76,6 +84,7 @@ class GroupCommit {
 
   BatchStore& store_;
   const size_t most_pending_bytes_;
+  const Drive drive_;
   std::function<void(uint64_t)> on_durable_;
   std::function<void(Error)> on_failed_;
 

@@ -24,8 +24,10 @@ unsigned loops_of(const Settings& settings) {
 
 }  // namespace
 
-App::App(Settings settings)
-    : settings_(std::move(settings)), loops_(loops_of(settings_)), metrics_(settings_.engine.operations) {}
+App::App(Settings settings) : common_(std::move(settings)), loops_(loops_of(this->settings())) {
+  common_.on_metrics = [this](Service* service) { return metrics_text(service); };
+  common_.version = version_json();
+}
 
 // The loops' threads end first, because they use the service; the loops themselves last, because it posts to
 // them until it has ended.
@@ -35,15 +37,15 @@ App::~App() {
 }
 
 Result<std::unique_ptr<Journal>> App::open_journal() const {
-  if (settings_.store == "memory") return make_memory_journal();
-  return open_file_journal(settings_.store.substr(sizeof "file:" - 1), {});
+  if (settings().store == "memory") return make_memory_journal();
+  return open_file_journal(settings().store.substr(sizeof "file:" - 1), {});
 }
 
 Result<void> App::make_service(Service::OnFailed on_failed) {
   Result<std::unique_ptr<Journal>> journal = open_journal();
   if (!journal) return std::unexpected(journal.error());
   Result<std::unique_ptr<Service>> service =
-      Service::begin(settings_.engine, *std::move(journal), loops_, metrics_, std::move(on_failed));
+      Service::begin(settings().engine, *std::move(journal), loops_, common_.metrics(), std::move(on_failed));
   if (!service) return std::unexpected(service.error());
   service_ = *std::move(service);
   return {};
@@ -52,11 +54,11 @@ Result<void> App::make_service(Service::OnFailed on_failed) {
 Result<void> App::start(Service::OnFailed on_failed) {
   if (Result<void> made = make_service(std::move(on_failed)); !made) return made;
   http::ServerSettings http;
-  http.listen = settings_.listen;
+  http.listen = settings().listen;
   http.loops = loops_;
-  http.limits = settings_.http;
+  http.limits = settings().http;
   http.handler = [this](http::Loop& loop) {
-    auto handler = std::make_unique<LoopHandler>(*this, loop);
+    auto handler = std::make_unique<LoopHandler>(common_, loop);
     handler->begin_life(*service_);
     service_->attach(loop.index(), *handler);
     handlers_.push_back(handler.get());
@@ -100,7 +102,7 @@ void App::log_start() const {
     log_warning(
         "the last write before the stop was incomplete, and has been cut off; nobody had been answered",
         {{"file", loaded.journal.cut_file}, {"at", loaded.journal.cut_at}});
-  log_info("recovered", {{"store", settings_.store},
+  log_info("recovered", {{"store", settings().store},
                          {"records", loaded.journal.records},
                          {"held", loaded.engine.holds},
                          {"waiting", loaded.engine.waiters},
@@ -110,7 +112,7 @@ void App::log_start() const {
 std::vector<std::string> App::addresses() const { return server_->addresses(); }
 
 void App::stop() {
-  stopping_ = true;
+  common_.begin_to_stop();
   server_->stop_accepting();
   for (LoopHandler* handler : handlers_)
     handler->post([handler] { handler->shut_down(ErrorCode::shutting_down); });
@@ -118,23 +120,18 @@ void App::stop() {
   service_.reset();
 }
 
-bool App::open_stream() {
-  if (streams_.fetch_add(1) < settings_.max_streams) return true;
-  --streams_;
-  return false;
-}
-
 std::string App::metrics_text(Service* service) {
+  Metrics& metrics = common_.metrics();
   const http::Statistics& http = server_->statistics();
-  metrics_.set_gauge("turnstile_connections", "Connections open now", double(http.connections_open.load()));
-  metrics_.set_gauge("turnstile_streams", "Event streams open now", double(streams_.load()));
-  metrics_.set_gauge("turnstile_streams_cut",
-                     "Event streams cut off because their reader was too slow, since the start",
-                     double(http.streams_cut.load()));
+  metrics.set_gauge("turnstile_connections", "Connections open now", double(http.connections_open.load()));
+  metrics.set_gauge("turnstile_streams", "Event streams open now", double(common_.streams()));
+  metrics.set_gauge("turnstile_streams_cut",
+                    "Event streams cut off because their reader was too slow, since the start",
+                    double(http.streams_cut.load()));
   if (service != nullptr)
-    metrics_.set_gauge("turnstile_resources", "Resources that anything is known of",
-                       double(service->engine().resource_count()));
-  return metrics_.text();
+    metrics.set_gauge("turnstile_resources", "Resources that anything is known of",
+                      double(service->engine().resource_count()));
+  return metrics.text();
 }
 
 std::string App::version_json() const {
@@ -145,7 +142,7 @@ std::string App::version_json() const {
     if (!std::exchange(first, false)) out += ',';
     append_json_text(out, row.name);
     out += ':';
-    append_json_text(out, row.show(settings_));
+    append_json_text(out, row.show(settings()));
   }
   return out + "}}";
 }

@@ -1,14 +1,13 @@
 // The daemon: owns what lives as long as the process, and the current life of the state.
 #pragma once
 
-#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
 #include <vector>
 
 #include "http/server.h"
-#include "server/settings.h"
+#include "server/common.h"
 #include "service/service.h"
 
 namespace turnstile {
@@ -35,16 +34,6 @@ class App {
   Result<void> begin_life(Service::OnFailed on_failed);
   void end_life();
 
-  const Settings& settings() const { return settings_; }
-  Metrics& metrics() { return metrics_; }
-  bool stopping() const { return stopping_.load(std::memory_order_relaxed); }
-  std::string metrics_text(Service* service);
-  std::string version_json() const;
-
-  // One more stream, if there may be one.
-  bool open_stream();
-  void close_stream() { --streams_; }
-
  private:
   Result<std::unique_ptr<Journal>> open_journal() const;
   Result<void> make_service(Service::OnFailed on_failed);
@@ -52,12 +41,12 @@ class App {
   // Runs `task(handler)` on each loop, and waits until all have.
   void on_each_loop(const std::function<void(LoopHandler&)>& task);
   void log_start() const;
+  std::string metrics_text(Service* service);
+  std::string version_json() const;
+  const Settings& settings() const { return common_.settings(); }
 
-  const Settings settings_;
+  Common common_;
   const unsigned loops_;
-  Metrics metrics_;
-  std::atomic<bool> stopping_{false};
-  std::atomic<size_t> streams_{0};
   std::unique_ptr<Service> service_;
   std::vector<LoopHandler*> handlers_;  // by loop; the server's
   std::unique_ptr<http::Server> server_;

@@ -31,7 +31,7 @@ void LoopHandler::answer_poll(const PollAnswer& answer) {
   response.receipts = {&receipt, 1};
   receipt.lost = !loop_.answer(connection, response);
   if (receipt.lost) resolve_poll(receipt);
-  app_.metrics().count_request(answer.status);
+  common_.metrics().count_request(answer.status);
 }
 
 // The answer of a poll has been written, or its connection has gone.
@@ -39,7 +39,7 @@ void LoopHandler::resolve_poll(const http::Receipt& receipt) {
   service_->answered_poll();
   const Time now = service_->now();
   if (!receipt.lost && receipt.time != Time{})
-    app_.metrics().observe_handover(std::chrono::duration<double>(now - receipt.time).count());
+    common_.metrics().observe_handover(std::chrono::duration<double>(now - receipt.time).count());
   const auto grant = unwritten_.extract(receipt.number & ~kPollReceipt);
   if (!grant || !receipt.lost) return;
   const Errand& errand = grant.mapped().errand;
@@ -76,7 +76,7 @@ void LoopHandler::on_closed(http::ConnectionId connection) {
   if (state.walks) connections_[id].walks = true;  // who only half-closed still wants the answer
   if (state.stream) close_stream(*state.stream, connection);
   if (state.poll) loop_.close(connection);  // a half-closed one is as good as gone (S21)
-  if (service_ == nullptr || app_.stopping()) return;
+  if (service_ == nullptr || common_.stopping()) return;
   const Time now = service_->now();
   if (state.poll) {
     service_->engine().break_poll(state.poll->lane(), state.poll->who(), PollId(id), now, fresh());

@@ -28,9 +28,9 @@ http::Handled LoopHandler::info(Path path, Responder& responder) {
       if (const auto why = why_not(false)) return respond_error(responder, make_error(*why));
       return respond_text(responder, "application/json", R"({"ready":true})");
     case Path::metrics:
-      return respond_text(responder, "text/plain; version=0.0.4", app_.metrics_text(service_));
+      return respond_text(responder, "text/plain; version=0.0.4", common_.on_metrics(service_));
     case Path::version:
-      return respond_text(responder, "application/json", app_.version_json());
+      return respond_text(responder, "application/json", common_.version);
     case Path::openapi:
       return respond_text(responder, "application/yaml", openapi_yaml());
     default:

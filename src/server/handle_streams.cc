@@ -31,7 +31,7 @@ void append_state(std::string& out, const std::vector<Event>& state, const Subsc
 }  // namespace
 
 http::Handled LoopHandler::subscribe(SubscribeCommand command, const Request& request, Responder& responder) {
-  if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+  if (!common_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
   command.bond = BondId(uint64_t(request.connection));
   auto stream = std::make_unique<StreamState>();
   stream->filter = Filter::lane(command.lane);
@@ -48,7 +48,7 @@ http::Handled LoopHandler::subscribe(SubscribeCommand command, const Request& re
 }
 
 http::Handled LoopHandler::events(const EventsRequest& wanted, const Request& request, Responder& responder) {
-  if (!app_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+  if (!common_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
   fresh();
   auto stream = std::make_unique<StreamState>();
   stream->filter = Filter::everything(wanted.prefix, wanted.operation);
@@ -77,7 +77,7 @@ http::Handled LoopHandler::start_stream(const Request& request, Responder& respo
   begin.gate = effects_.sequence;
   begin.receipts = receipts_;
   responder.start_stream(begin);
-  app_.metrics().count_request(200);
+  common_.metrics().count_request(200);
 
   ++streams_;
   stream->position = subscribed.position;
@@ -90,7 +90,7 @@ http::Handled LoopHandler::start_stream(const Request& request, Responder& respo
 
 void LoopHandler::close_stream(const StreamState& stream, http::ConnectionId connection) {
   --streams_;
-  app_.close_stream();
+  common_.close_stream();
   if (service_ != nullptr && !stream.behind)
     service_->router().unsubscribe(SubscriberId(uint64_t(connection)));
 }

@@ -81,7 +81,7 @@ void LoopHandler::walk_on() {
     response.body = body_;
     response.gate = effects_.sequence;
     loop_.answer(walk.connection, response);
-    app_.metrics().count_request(response.status);
+    common_.metrics().count_request(response.status);
   }
   if (!walks_.empty()) loop_.post([this] { walk_on(); });
 }

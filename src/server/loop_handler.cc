@@ -15,7 +15,8 @@ struct Overloaded : Each... {
 
 }  // namespace
 
-LoopHandler::LoopHandler(App& app, http::Loop& loop) : app_(app), loop_(loop), reader_(app.settings().api) {}
+LoopHandler::LoopHandler(Common& common, http::Loop& loop)
+    : common_(common), loop_(loop), reader_(common.settings().api) {}
 
 http::Handled LoopHandler::handle(const Request& request, Responder& responder) {
   if (request.method == http::Method::options) return respond_options(request, responder);
@@ -104,7 +105,7 @@ http::Handled LoopHandler::respond(const Request& request, Responder& responder,
   response.gate = effects_.sequence;
   response.receipts = receipts_;
   responder.respond(response);
-  app_.metrics().count_request(status);
+  common_.metrics().count_request(status);
   return Handled::answered;
 }
 
@@ -114,7 +115,7 @@ http::Handled LoopHandler::respond_text(Responder& responder, std::string_view c
   response.content_type = content_type;
   response.body = text;
   responder.respond(response);
-  app_.metrics().count_request(response.status);
+  common_.metrics().count_request(response.status);
   return Handled::answered;
 }
 
@@ -126,9 +127,9 @@ http::Handled LoopHandler::respond_error(Responder& responder, const ApiError& e
   response.status = error.status;
   response.extra_headers = more_headers.empty() ? error.headers : more_headers;
   response.body = body_;
-  response.close = app_.stopping();
+  response.close = common_.stopping();
   responder.respond(response);
-  app_.metrics().count_request(error.status);
+  common_.metrics().count_request(error.status);
   return Handled::answered;
 }
 
@@ -139,14 +140,14 @@ http::Handled LoopHandler::respond_options(const Request& request, Responder& re
   response.status = kOptionsStatus;
   response.extra_headers = allowed;
   responder.respond(response);
-  app_.metrics().count_request(response.status);
+  common_.metrics().count_request(response.status);
   return Handled::answered;
 }
 
 std::optional<ErrorCode> LoopHandler::why_not(bool reads) const {
   if (service_ == nullptr) return ErrorCode::store_unavailable;
   if (reads) return std::nullopt;
-  if (app_.stopping()) return ErrorCode::shutting_down;
+  if (common_.stopping()) return ErrorCode::shutting_down;
   if (service_->journal().overloaded()) return ErrorCode::store_unavailable;
   return std::nullopt;
 }
@@ -189,7 +190,7 @@ void LoopHandler::on_written(std::span<const http::Receipt> receipts) {
 std::string LoopHandler::error_body(unsigned status, std::string_view message) {
   std::string body;
   append_error_json(body, make_error(error_of_http_status(status), std::string(message)));
-  app_.metrics().count_request(status);
+  common_.metrics().count_request(status);
   return body;
 }
 

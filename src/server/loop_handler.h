@@ -13,7 +13,7 @@
 #include "api/command_reader.h"
 #include "engine/effects.h"
 #include "http/http.h"
-#include "server/app.h"
+#include "server/common.h"
 #include "server/connection_state.h"
 #include "service/carry_out.h"
 #include "service/service.h"
@@ -24,7 +24,7 @@ namespace turnstile {
 // Invariant: a connection is in connections_ exactly while its state is not plain.
 class LoopHandler final : public http::Handler, public LoopPort {
  public:
-  LoopHandler(App& app, http::Loop& loop);
+  LoopHandler(Common& common, http::Loop& loop);
 
   http::Handled handle(const http::Request& request, http::Responder& responder) override;
   void on_closed(http::ConnectionId connection) override;
@@ -111,7 +111,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
   // handle_info.cc
   Handled info(Path path, Responder& responder);
 
-  App& app_;
+  Common& common_;
   http::Loop& loop_;
   Service* service_ = nullptr;  // none: 503
   CommandReader reader_;

@@ -48,13 +48,15 @@ Service::~Service() {
 
 Result<std::unique_ptr<Service>> Service::begin(const EngineSettings& settings,
                                                 std::unique_ptr<Journal> journal, unsigned loops,
-                                                Metrics& metrics, OnFailed on_failed) {
+                                                Metrics& metrics, OnFailed on_failed,
+                                                const TimeSource& time) {
   std::unique_ptr<Service> service(new Service(settings, std::move(journal), loops, metrics));
-  if (const Result<void> loaded = service->load(on_failed); !loaded) return std::unexpected(loaded.error());
+  if (const Result<void> loaded = service->load(on_failed, time); !loaded)
+    return std::unexpected(loaded.error());
   return service;
 }
 
-Result<void> Service::load(const OnFailed& on_failed) {
+Result<void> Service::load(const OnFailed& on_failed, const TimeSource& time) {
   const auto start = std::chrono::steady_clock::now();
   uint64_t last_event = 0;
   const Result<Recovered> recovered = journal_->recover([&](const Record& record) {
@@ -64,7 +66,7 @@ Result<void> Service::load(const OnFailed& on_failed) {
       engine_->load(record);
   });
   if (!recovered) return std::unexpected(recovered.error());
-  clock_ = std::make_unique<Clock>(recovered->latest);
+  clock_ = std::make_unique<Clock>(recovered->latest, time);
   const Result<uint64_t> first = first_number(now());
   if (!first) return std::unexpected(first.error());
   engine_->raise_tokens(Token(*first));

@@ -33,7 +33,8 @@ class Service {
   // Loads what the journal has. The error is one line for people.
   static Result<std::unique_ptr<Service>> begin(const EngineSettings& settings,
                                                 std::unique_ptr<Journal> journal, unsigned loops,
-                                                Metrics& metrics, OnFailed on_failed);
+                                                Metrics& metrics, OnFailed on_failed,
+                                                const TimeSource& time = machine_time());
   ~Service();
 
   // The loop with this index is there now; for each before its first request.
@@ -78,7 +79,7 @@ class Service {
   static constexpr int64_t kMostUnderWay = 2000;
 
   Service(const EngineSettings& settings, std::unique_ptr<Journal> journal, unsigned loops, Metrics& metrics);
-  Result<void> load(const OnFailed& on_failed);
+  Result<void> load(const OnFailed& on_failed, const TimeSource& time);
   void make_events(uint64_t first_id, uint64_t last_of_earlier_life);
   void deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, LoopPort* from);
 
