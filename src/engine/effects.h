@@ -37,6 +37,8 @@ enum class RecordKind : uint8_t {
                           // ticket have ended so, which is remembered until then (a zero: not at all)
   endings_voided = 16,    // lane, until: no skip that is remembered up to then is any more (S13)
   event_mark = 17,        // number: the id of the latest event; the journal's own, for the event log (S28)
+  life_mark = 18,         // number: the first event id of a life; the service's own, as is that of
+                          // event_mark: an id that was told is never used again (S28)
 };
 
 // Bits of Record::flags.

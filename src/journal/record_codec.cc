@@ -24,7 +24,7 @@ enum Field : uint16_t {
   kAllFields = (1 << 14) - 1,
 };
 
-constexpr uint8_t kLastKind = uint8_t(RecordKind::event_mark);
+constexpr uint8_t kLastKind = uint8_t(RecordKind::life_mark);
 
 // Names all members, so that a new one does not compile until it has a bit.
 uint16_t fields_of(const Record& record) {

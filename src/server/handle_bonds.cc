@@ -111,6 +111,8 @@ void LoopHandler::forget_bond(http::ConnectionId connection, const LaneName& lan
   if (connections_.empty()) return;
   const auto found = connections_.find(uint64_t(connection));
   if (found == connections_.end()) return;
+  // An unlock that was repeated, or was of another request of the node's, has ended nothing of this one's.
+  if (service_->engine().has_bond(lane, who, BondId(uint64_t(connection)))) return;
   std::erase_if(found->second.bonds, [&](const Errand& bond) { return bond.is(lane, who); });
   erase_if_plain(connection);
 }
@@ -124,8 +126,11 @@ void LoopHandler::end_life() {
   service_ = nullptr;   // nothing of it is asked any more,
   loop_.drop_output();  // and what it had to say and has not said never leaves
   shut_down(ErrorCode::store_unavailable);
-  for (const auto& [id, state] : connections_)
+  // The next life knows of no bond: who lives by a connection learns that it must make a new one.
+  for (const auto& [id, state] : connections_) {
     if (state.stream) close_stream(*state.stream, http::ConnectionId(id));
+    if (!state.bonds.empty()) loop_.close(http::ConnectionId(id));
+  }
   connections_.clear();
   unwritten_.clear();
   walks_.clear();

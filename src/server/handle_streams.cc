@@ -53,6 +53,7 @@ http::Handled LoopHandler::events(const EventsRequest& wanted, const Request& re
   auto stream = std::make_unique<StreamState>();
   stream->filter = Filter::everything(wanted.prefix, wanted.operation);
   const Subscribed subscribed = join(request, stream->filter);
+  effects_.sequence = service_->gate().latest();  // a reset has an id of this life, which must be marked
   return start_stream(request, responder, std::move(stream), subscribed, {});
 }
 

@@ -4,16 +4,20 @@
 
 namespace turnstile {
 
-void Gate::attach(EventLog& log, Router& router) {
+void Gate::attach(EventLog& log, Router& router, uint64_t last_event) {
   log_ = &log;
   router_ = &router;
-  last_event_ = log.last_id();
+  last_event_ = last_event;
+  const Locked lock(mutex_);
+  last_id_ = log.last_id();
 }
 
 uint64_t Gate::commit(Effects& effects) {
   const Locked lock(mutex_);
-  const uint64_t last_event = last_event_.load(std::memory_order_relaxed) + effects.events.size();
-  last_event_.store(last_event, std::memory_order_release);
+  last_id_ += effects.events.size();
+  // A batch without events says nothing of them: who knows the last one of an earlier life has missed none.
+  const uint64_t last_event = effects.events.empty() ? 0 : last_id_;
+  if (last_event != 0) last_event_.store(last_event, std::memory_order_release);
   // A step with events and no records (there is none today) would still wait for all before it.
   uint64_t sequence = latest_.load(std::memory_order_relaxed);
   if (keeps_records_ && !effects.records.empty()) {

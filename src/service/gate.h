@@ -32,8 +32,9 @@ class Gate : public CommitSink {
         on_commit_time_(std::move(on_commit_time)),
         keeps_records_(journal.keeps_records()) {}
 
-  // Once, before the first commit: recovery has to find out where the log begins.
-  void attach(EventLog& log, Router& router);
+  // Once, before the first commit: recovery has to find out where the log begins. `last_event`: the latest of
+  // earlier lives.
+  void attach(EventLog& log, Router& router, uint64_t last_event);
 
   uint64_t commit(Effects& effects) override TS_EXCLUDES(mutex_);
   uint64_t latest() const override { return latest_.load(std::memory_order_acquire); }
@@ -51,7 +52,7 @@ class Gate : public CommitSink {
   // The outcome of a write is unknown: nothing may leave any more (S32).
   void close() { closed_.store(true); }
 
-  // The id of the latest event that was taken, for the journal's mark.
+  // The id of the latest event there was, for the snapshot's mark.
   uint64_t last_event() const { return last_event_.load(std::memory_order_acquire); }
 
  private:
@@ -69,6 +70,7 @@ class Gate : public CommitSink {
   std::atomic<bool> closed_{false};
   std::atomic<uint64_t> latest_{0};
   std::atomic<uint64_t> last_event_{0};
+  uint64_t last_id_ TS_GUARDED_BY(mutex_) = 0;  // of the log
 
   Mutex mutex_;
   uint64_t sample_ TS_GUARDED_BY(mutex_) = 0;  // the sequence whose time is being taken; 0: none

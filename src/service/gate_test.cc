@@ -53,7 +53,7 @@ class GateTest : public ::testing::Test {
       links_.push_back(std::make_shared<LoopLink>());
       links_.back()->port = &loop;
     }
-    gate_.attach(log_, router_);
+    gate_.attach(log_, router_, 0);
     router_.subscribe(0, SubscriberId(1), Filter::everything());
   }
   // A step with a record and an event. Returns its sequence; effects_.step is what its receipt says.

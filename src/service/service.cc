@@ -58,10 +58,12 @@ Result<std::unique_ptr<Service>> Service::begin(const EngineSettings& settings,
 
 Result<void> Service::load(const OnFailed& on_failed, const TimeSource& time) {
   const auto start = std::chrono::steady_clock::now();
-  uint64_t last_event = 0;
+  uint64_t last_event = 0, last_first = 0;  // of all lives before this one
   const Result<Recovered> recovered = journal_->recover([&](const Record& record) {
     if (record.kind == RecordKind::event_mark)
       last_event = std::max(last_event, record.number);
+    else if (record.kind == RecordKind::life_mark)
+      last_first = std::max(last_first, record.number);
     else
       engine_->load(record);
   });
@@ -70,7 +72,14 @@ Result<void> Service::load(const OnFailed& on_failed, const TimeSource& time) {
   const Result<uint64_t> first = first_number(now());
   if (!first) return std::unexpected(first.error());
   engine_->raise_tokens(Token(*first));
-  make_events(std::max(*first, last_event + 3), last_event);
+  // Below the first event there are two ids for what is told to whoever comes back (EventLog).
+  first_event_ = std::max({*first, last_event + 3, last_first + 2});
+  make_events(first_event_, last_event);
+  Effects begun;
+  begun.records.push_back(life_mark());
+  begun.at = now();
+  gate_->commit(begun);
+  gate_->unanswered(begun);
 
   journal_->start([this](uint64_t sequence) { gate_->durable(sequence); },
                   [this, on_failed](const Error& error) {
@@ -111,7 +120,14 @@ void Service::make_events(uint64_t first_id, uint64_t last_of_earlier_life) {
         post(links_[loop], [shared = std::make_shared<std::vector<Delivery>>(std::move(deliveries))](
                                LoopPort& port) { port.send_events(*shared); });
       });
-  gate_->attach(*event_log_, *router_);
+  gate_->attach(*event_log_, *router_, last_of_earlier_life);
+}
+
+Record Service::life_mark() const {
+  Record mark;
+  mark.kind = RecordKind::life_mark;
+  mark.number = first_event_;
+  return mark;
 }
 
 void Service::start() { housekeeper_->start(); }
@@ -169,6 +185,7 @@ void Service::take_snapshot(const std::stop_token& stop) {
     mark.kind = RecordKind::event_mark;
     mark.number = gate_->last_event();
     write(mark);
+    write(life_mark());
     engine_->dump(write);
   };
   const Result<void> taken = journal_->snapshot(dump, stop);

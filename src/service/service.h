@@ -81,6 +81,7 @@ class Service {
   Service(const EngineSettings& settings, std::unique_ptr<Journal> journal, unsigned loops, Metrics& metrics);
   Result<void> load(const OnFailed& on_failed, const TimeSource& time);
   void make_events(uint64_t first_id, uint64_t last_of_earlier_life);
+  Record life_mark() const;
   void deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, LoopPort* from);
 
   Metrics& metrics_;
@@ -93,6 +94,7 @@ class Service {
   std::unique_ptr<Router> router_;
   std::unique_ptr<Housekeeper> housekeeper_;
   std::atomic<int64_t> under_way_{0};  // answers of long polls, from the step to the kernel
+  uint64_t first_event_ = 0;           // the id that this life's events begin with
   Loaded loaded_;
 };
 
