@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "base/plant.h"
+
 namespace turnstile {
 namespace {
 
@@ -37,6 +39,7 @@ Subscribed Router::subscribe(unsigned loop, SubscriberId subscriber, Filter filt
 Subscribed Router::resume(unsigned loop, SubscriberId subscriber, Filter filter, uint64_t last_event_id,
                           const ReadLimits& limits) {
   auto shared = std::make_shared<const Filter>(std::move(filter));
+  if (planted(Plant::resume_with_gap)) ++last_event_id;
   Subscribed result{.live = true, .reset_at = 0, .position = last_event_id, .backlog = {}};
   // Part by part, so that others get at the mutexes in between; only the last part must go with the adding:
   // what is published later is matched later, with this listener.

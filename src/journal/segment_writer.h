@@ -39,6 +39,7 @@ class SegmentWriter final : public BatchStore {
 
  private:
   Result<void> write_zeros_ahead();
+  Result<void> sync();
 
   Directory& directory_;
   const FileJournalOptions options_;

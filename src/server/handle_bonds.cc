@@ -1,5 +1,6 @@
 // What a connection is besides requests and answers: a long poll, a bond, and what follows when it ends.
 #include "api/answer_writer.h"
+#include "base/plant.h"
 #include "server/loop_handler.h"
 
 namespace turnstile {
@@ -112,7 +113,8 @@ void LoopHandler::forget_bond(http::ConnectionId connection, const LaneName& lan
   const auto found = connections_.find(uint64_t(connection));
   if (found == connections_.end()) return;
   // An unlock that was repeated, or was of another request of the node's, has ended nothing of this one's.
-  if (service_->engine().has_bond(lane, who, BondId(uint64_t(connection)))) return;
+  const bool lives_by_it = service_->engine().has_bond(lane, who, BondId(uint64_t(connection)));
+  if (lives_by_it && !planted(Plant::bond_lost_by_repeat)) return;
   std::erase_if(found->second.bonds, [&](const Errand& bond) { return bond.is(lane, who); });
   erase_if_plain(connection);
 }

@@ -7,6 +7,7 @@
 #include <charconv>
 
 #include "api/event_json.h"
+#include "base/plant.h"
 #include "server/loop_handler.h"
 
 namespace turnstile {
@@ -106,6 +107,7 @@ void LoopHandler::send_events(const std::vector<Delivery>& deliveries) {
     if (stream.behind || delivery.id <= stream.position) continue;
     const bool lost = delivery.bytes == nullptr;  // overwritten before it could be routed
     const http::Streamed streamed = lost ? http::Streamed::full : loop_.stream(connection, delivery.bytes);
+    if (streamed == http::Streamed::full && planted(Plant::full_stream_forgets)) continue;
     if (streamed == http::Streamed::queued) stream.position = delivery.id;
     if (streamed != http::Streamed::full) continue;
     if (!lost) stream.position = delivery.id - 1;
@@ -122,6 +124,7 @@ void LoopHandler::on_drained(http::ConnectionId connection) {
   StreamState& stream = *found->second.stream;
   if (!stream.behind) return;
   const auto subscriber = SubscriberId(uint64_t(connection));
+  if (planted(Plant::catch_up_skips)) ++stream.position;
   const Subscribed subscribed =
       service_->router().resume(loop_.index(), subscriber, stream.filter, stream.position);
   if (subscribed.reset_at != 0 && stream.filter.kind == Filter::Kind::lane) {

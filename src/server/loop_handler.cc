@@ -1,6 +1,7 @@
 #include "server/loop_handler.h"
 
 #include "api/answer_writer.h"
+#include "base/plant.h"
 
 namespace turnstile {
 namespace {
@@ -62,6 +63,8 @@ http::Handled LoopHandler::carry_out_one(const Command& command, const Request& 
     const auto& unlock = std::get<UnlockCommand>(command);
     forget_bond(request.connection, unlock.lane, unlock.who);
   }
+  if (planted(Plant::read_before_sync) && std::holds_alternative<StatusCommand>(command))
+    effects_.sequence = 0;
   return respond(request, responder, done.status);
 }
 
@@ -79,6 +82,7 @@ http::Handled LoopHandler::batch(const BatchCommand& command, const Request& req
   }
   frame.finish();
   effects_.clear();
+  if (planted(Plant::batch_does_not_wait)) sequence = 0;
   effects_.sequence = sequence;  // the whole answer leaves when the last of its steps is safe
   return respond(request, responder, 200);
 }
@@ -161,7 +165,10 @@ Effects& LoopHandler::fresh() {
 }
 
 void LoopHandler::settle(http::ConnectionId connection) {
-  if (effects_.step != 0) receipts_.push_back({connection, effects_.step, Time{}});
+  if (planted(Plant::event_before_answer))
+    service_->gate().unanswered(effects_);
+  else if (effects_.step != 0)
+    receipts_.push_back({connection, effects_.step, Time{}});
   service_->distribute(effects_, this);
 }
 

@@ -28,7 +28,7 @@ uint64_t Gate::commit(Effects& effects) {
       sample_start_ = std::chrono::steady_clock::now();
     }
   }
-  effects.step = uint64_t(log_->append(effects.events, sequence));
+  effects.step = uint64_t(log_->append(effects.events, planted(Plant::event_before_sync) ? 0 : sequence));
   return sequence;
 }
 
@@ -51,6 +51,7 @@ void Gate::durable(uint64_t sequence) {
   if (closed_.load()) return;
   std::atomic_thread_fence(std::memory_order_seq_cst);
   for (const std::shared_ptr<LoopLink>& link : loops_) {
+    if (planted(Plant::gate_of_one_loop) && link != loops_.front()) continue;
     uint64_t awaited = link->awaited.load();
     if (awaited == 0) continue;
     if (awaited <= sequence) link->awaited.compare_exchange_strong(awaited, 0);

@@ -6,6 +6,7 @@
 #include "api/answer_writer.h"
 #include "api/event_json.h"
 #include "base/log.h"
+#include "base/plant.h"
 #include "service/housekeeper.h"
 
 namespace turnstile {
@@ -78,8 +79,7 @@ Result<void> Service::load(const OnFailed& on_failed, const TimeSource& time) {
   Effects begun;
   begun.records.push_back(life_mark());
   begun.at = now();
-  gate_->commit(begun);
-  gate_->unanswered(begun);
+  if (!planted(Plant::ids_used_again)) gate_->unanswered((gate_->commit(begun), begun));
 
   journal_->start([this](uint64_t sequence) { gate_->durable(sequence); },
                   [this, on_failed](const Error& error) {
@@ -156,7 +156,7 @@ void Service::distribute(Effects& effects, LoopPort* from) {
 
 void Service::deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, LoopPort* from) {
   if (from == link->port) return from->answer_poll(answer);
-  if (!link->mailbox.put(std::move(answer))) return;
+  if (!link->mailbox.put(std::move(answer)) || planted(Plant::lost_letter)) return;
   post(link, [link = link.get()](LoopPort& port) {
     for (const PollAnswer& each : link->mailbox.take_all()) port.answer_poll(each);
   });
@@ -186,7 +186,10 @@ void Service::take_snapshot(const std::stop_token& stop) {
     mark.number = gate_->last_event();
     write(mark);
     write(life_mark());
-    engine_->dump(write);
+    engine_->dump([&](const Record& record) {
+      if (planted(Plant::snapshot_without_references) && record.kind == RecordKind::reference_set) return;
+      write(record);
+    });
   };
   const Result<void> taken = journal_->snapshot(dump, stop);
   if (taken)

@@ -46,6 +46,7 @@ class Checker {
     for (const auto& [token, grant] : grants_)
       if (grant.claimed) kept(grant);
     released();
+    unknown_grants();
     first_in_first_out();
     done_once();
     references();
@@ -269,6 +270,59 @@ class Checker {
     }
   }
 
+  // A grant that nobody was told of is given to somebody else in time (S14, S36).
+  void unknown_grants() {
+    std::map<uint64_t, Time> ended;
+    for (const SeenStream& stream : what_.history.streams)
+      for (const SeenEvent& event : stream.events)
+        if (event.kind == "expired" || event.kind == "broken" || event.kind == "failed" ||
+            event.kind == "completed")
+          ended.emplace(event.token, event.seen);
+    for (const auto& [token, grant] : grants_) {
+      const Time latest = grant.learned + what_.settings.claim_timeout + std::chrono::seconds(4);
+      if (grant.claimed || !was_woken(grant) || is_heard_of(grant, latest)) continue;
+      const bool disturbed = std::ranges::any_of(what_.disturbances, [&](const Disturbance& each) {
+        return each.to >= grant.invoked && each.from <= latest;
+      });
+      if (disturbed) continue;
+      const auto end = ended.find(token);
+      if (end == ended.end() || end->second > latest)
+        violation("a grant that nobody knew of was kept: {}; its end was told at {}", show(grant),
+                  end == ended.end() ? "ever" : at(end->second));
+    }
+  }
+
+  // Whether it went to a long poll that was open, and its answer never left. What was handed to the kernel
+  // may be lost without anybody noticing, and a hold of the simplest kind then lasts as long as any (S23).
+  bool was_woken(const Grant& grant) const {
+    const Time before = grant.learned - std::chrono::milliseconds(100);
+    bool woken = false;
+    for (const Call* call : calls_of(grant.resource)) {
+      if (call->kind != CallKind::lock || call->type != grant.type || call->who() != grant.who()) continue;
+      if (call->invoked > before && call->invoked <= grant.learned) return false;
+      if (call->has_returned()) continue;
+      if (call->wait.count() == 0) return false;
+      woken = woken || (call->invoked <= before && call->link && call->link->lost_answer);
+    }
+    return woken && !what_.slow_disk;
+  }
+
+  // Whether its requester may have shown that it lives since.
+  bool is_heard_of(const Grant& grant, Time latest) const {
+    const bool by_calls = std::ranges::any_of(calls_of(grant.resource), [&](const Call* call) {
+      if (call->type != grant.type || call->node != grant.node) return false;
+      if (call->monitor) return true;
+      if (call->kind == CallKind::cancel || call->kind == CallKind::unlock || call->invoked > latest)
+        return false;
+      const bool gone =
+          call->link && std::min(call->link->client_closed, call->link->server_closed) < grant.learned;
+      return !gone && (!call->has_returned() || call->returned > grant.learned);
+    });
+    return by_calls || std::ranges::any_of(what_.history.streams, [&](const SeenStream& stream) {
+             return stream.node == grant.node;
+           });
+  }
+
   // Who was told that it waits, and stayed, is granted before whoever asks after that.
   void first_in_first_out() {
     std::map<std::string, std::vector<std::pair<const Grant*, Time>>>
@@ -289,7 +343,10 @@ class Checker {
 
   // Since when the requester is known to have waited for this grant without a break; never: not known.
   Time waits_since(const Grant& grant) const {
-    if (grant.type == "pull" || grant.type == "delete") return kNever;  // a success ends a wait (S10), silently
+    if (grant.type == "pull" || grant.type == "delete")
+      return kNever;                            // a success ends a wait (S10), silently
+    for (const auto& [token, other] : grants_)  // an earlier one may have run out without its knowing
+      if (token < grant.token && other.lane() == grant.lane() && other.who() == grant.who()) return kNever;
     Time queued = kNever, last = kNever;
     for (const Call* call : calls_of(grant.resource)) {
       if (call->type == grant.type && call->kind == CallKind::unlock && call->permanent &&
@@ -484,7 +541,7 @@ class Checker {
     return std::ranges::any_of(calls_of(call.resource), [&](const Call* other) {
       return other != &call && other->kind == CallKind::lock && other->lane() == call.lane() &&
              other->who() == call.who() && other->invoked <= call.returned &&
-             (!other->has_returned() || other->state == "queued");
+             (!other->has_returned() || other->state == "queued" || other->status >= 500);
     });
   }
 

@@ -24,6 +24,7 @@ struct Judged {
   const EngineSettings& settings;
   const std::vector<Disturbance>& disturbances;
   Time start{};
+  bool slow_disk = false;   // at some time: then it is not known when something happened that was told late
   Time clock_set = kNever;  // ahead: from then on what ends at a point in time may end early
 };
 

@@ -74,7 +74,7 @@ Move random_move(Random& random, const Plan& plan, const std::vector<std::string
   move.scope = random.chance(3) ? "" : random.chance(3) ? "resource" : "operation";
   move.again = random.chance(4);
   move.named = !random.chance(4);
-  move.monitor = random.chance(6);
+  move.monitor = random.chance(types.size() == 1 ? 3 : 6);
   move.dereference = random.chance(3);
   move.reset = random.chance(2);
   move.progress = random.chance(3);
@@ -95,13 +95,23 @@ Plan make_plan(uint64_t seed) {
   plan.seed = seed;
   plan.server = random_server(random);
   plan.actors = unsigned(random.between(2, 6));
-  const std::vector<std::string> types = random.chance(3)
+  const bool crowded = random.chance(3);  // everybody wants the same
+  const std::vector<std::string> types = crowded ? std::vector<std::string>{"own"}
+                                         : random.chance(3)
                                              ? std::vector<std::string>{"pull", "delete"}
                                              : std::vector<std::string>{"pull", "update", "delete", "own"};
   std::vector<std::string> resources;
-  for (int64_t i = random.between(1, 3); i > 0; --i) resources.push_back("r" + std::to_string(i));
-  for (int64_t left = random.between(20, 110); left > 0; --left)
+  for (int64_t i = crowded ? 1 : random.between(1, 3); i > 0; --i)
+    resources.push_back("r" + std::to_string(i));
+  for (int64_t left = random.between(20, 110); left > 0; --left) {
     plan.moves.push_back(random_move(random, plan, types, resources));
+    // Who is granted something may go just then: that is rare by itself, and has rules of its own (S36).
+    if (plan.moves.back().kind != MoveKind::unlock || !random.chance(4)) continue;
+    Move close = random_move(random, plan, types, resources);
+    close.kind = MoveKind::close;
+    close.at = plan.moves.back().at + Duration(random.between(0, 6000));
+    plan.moves.push_back(close);
+  }
   std::ranges::stable_sort(plan.moves, {}, &Move::at);
   return plan;
 }

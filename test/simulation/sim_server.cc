@@ -150,7 +150,7 @@ void SimServer::crash() {
   weather_.life = ++life_;
   if (process_->journal_busy) ++rare_["crashes while the journal was writing"];
   for (const auto& loop : process_->loops) loop->die();
-  process_->service->detach();
+  if (process_->service) process_->service->detach();
   disk_.crash(schedule_.random.next());
   dead_.push_back(std::move(process_));
   schedule_.after(Duration(1), [this] { bury(); });
@@ -217,6 +217,8 @@ void SimServer::look_after_snapshot() {
   ++rare_[process == process_.get() ? "snapshots" : "crashes during a snapshot"];
   want_journal();
 }
+
+bool SimServer::serves() const { return up_ && process_->service && !process_->changes; }
 
 size_t SimServer::lanes_in_use() {
   size_t count = 0;

@@ -36,6 +36,7 @@ class SimServer {
   // The machine loses its power; the disk keeps what was synced, and of the rest what the seed decides.
   void crash();
   bool is_up() const { return up_; }
+  bool serves() const;  // and has a state
   // Drops the state and loads it again, while process and connections stay; `on_begun` is told as by start().
   void change_life(std::function<void(std::string)> on_begun);
   // SIGSTOP, and SIGCONT later.

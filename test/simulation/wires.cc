@@ -397,6 +397,7 @@ void SimLoop::drop_output() {
 
 void SimLoop::close_now(Wire& wire) {
   if (wire.state == State::closed) return;
+  wire.link->lost_answer = wire.state == State::waiting || !wire.out.empty();
   wire.state = State::closed;
   collect(wire, true);
   const LinkPtr link = wire.link;

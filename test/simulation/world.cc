@@ -55,7 +55,7 @@ class World {
 
  private:
   Judged judged() const {
-    return {history_, plan_.server.engine, disturbances_, Schedule::kStart, clock_set_};
+    return {history_, plan_.server.engine, disturbances_, Schedule::kStart, slow_disk_, clock_set_};
   }
 
   void make(const Move& move) {
@@ -80,6 +80,7 @@ class World {
         disturbances_.push_back({schedule_.now(), schedule_.now() + move.time + milliseconds(50)});
         return server_.pause(move.time);
       case MoveKind::slow_disk:
+        slow_disk_ = true;
         server_.set_slow_disk(move.time);
         return schedule_.after(move.time * 2, [this] { server_.set_slow_disk(milliseconds(3)); });
       case MoveKind::sync_fails:
@@ -125,7 +126,11 @@ class World {
     if (server_.is_up() || finished_) return;
     if (schedule_.depth() > 0) return schedule_.after(Duration(100), [this] { start_when_possible(); });
     schedule_.note("start");
+    if (schedule_.random.chance(8))
+      schedule_.wall_skew -= seconds(schedule_.random.between(1, 5));  // a flat battery
     start();
+    if (!healed_ && schedule_.random.chance(5))  // what made it crash may still be there
+      schedule_.after(milliseconds(schedule_.random.between(1, 60)), [this] { crash(milliseconds(5)); });
   }
 
   void change_life() {
@@ -140,6 +145,7 @@ class World {
 
   // The weather is good from now on, and everybody gives up what it has.
   void heal() {
+    healed_ = true;
     server_.set_slow_disk(milliseconds(1));
     start_when_possible();
     for (const auto& actor : actors_) actor->read_again();
@@ -169,7 +175,7 @@ class World {
       schedule_.note("library: " + library->outcome());
       ++rare_["library: " + library->outcome().substr(0, library->outcome().find(' '))];
     }
-    if (server_.is_up() && server_.lanes_in_use() > 0)
+    if (server_.serves() && server_.lanes_in_use() > 0)
       violations_.push_back(
           fmt::format("{} lanes are still in use when everybody has gone", server_.lanes_in_use()));
     finished_ = true;
@@ -186,7 +192,7 @@ class World {
   std::vector<std::string> violations_;
   Time clock_set_ = kNever;
   uint64_t crashes_ = 0;
-  bool finished_ = false;
+  bool slow_disk_ = false, healed_ = false, finished_ = false;
 };
 
 bool fails(const Plan& plan) { return !play(plan).violations.empty(); }
