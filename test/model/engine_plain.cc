@@ -144,7 +144,8 @@ std::vector<Step> Subject::expire(Time now, size_t limit) {
   return steps;
 }
 
-std::vector<Step> Subject::reload(ReloadChoice choice, size_t late, Time now) {
+std::vector<Step> Subject::reload(ReloadChoice choice, size_t late, size_t durable, Time now) {
+  sink_.records.erase(sink_.records.begin() + ptrdiff_t(durable), sink_.records.end());
   if (choice != ReloadChoice::history) {
     std::deque<StoredRecord> snapshot;
     engine_->dump([&](const Record& record) { snapshot.emplace_back(record); });

@@ -67,8 +67,9 @@ class Subject {
 
   // In the order in which they happened. `limit` is passed on, to see that the rest is not forgotten.
   std::vector<Step> expire(Time now, size_t limit);
-  // Crash, and come back from what is chosen. What the engine says meanwhile is returned.
-  std::vector<Step> reload(ReloadChoice choice, size_t late, Time now);
+  // Crash, and come back from what is chosen, or from the first `durable` records. What the engine says
+  // meanwhile is returned.
+  std::vector<Step> reload(ReloadChoice choice, size_t late, size_t durable, Time now);
 
  private:
   EngineSettings settings_;

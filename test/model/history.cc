@@ -5,6 +5,9 @@
 
 #include <algorithm>
 #include <cstdio>
+#include <deque>
+#include <functional>
+#include <utility>
 
 #include "base/hash.h"
 #include "engine_plain.h"
@@ -29,7 +32,7 @@ class Runner {
  public:
   Runner(const RandomHistory& history, bool with_trace, bool echo)
       : history_(history),
-        model_(history.settings),
+        model_(history.settings, OperationTable(history.update_requires_no_ref, history.own_rules)),
         subject_(history.settings, history.first_token),
         invariants_(history.first_token),
         with_trace_(with_trace),
@@ -40,12 +43,14 @@ class Runner {
     try {
       for (; outcome.at < history_.commands.size(); ++outcome.at)
         one(history_.commands[outcome.at], outcome.at);
+      go_on();
       compare_everything();
     } catch (const Mismatch& mismatch) {
       outcome.mismatch = mismatch.what;
     }
-    outcome.trace_hash = hash_;
+    outcome.rare = rare_;
     outcome.trace = std::move(trace_);
+    outcome.trace_hash = xxh3_64(outcome.trace);
     return outcome;
   }
 
@@ -53,16 +58,23 @@ class Runner {
   void one(const RandomCommand& command, size_t index) {
     if (command.call == Call::pass_time) now_ = time_of(command);
     if (command.call == Call::reload) now_ += command.amount;
-    say(fmt::format("{} @{} {}", index, since_start(now_), show(command)));
+    if (says()) say(fmt::format("{} @{} {}", index, since_start(now_), show(command)));
     if (command.call == Call::reload) return reload(command);
+    const bool in_batch = std::exchange(in_batch_, command.more_follow && command.call != Call::pass_time);
     if (command.call == Call::pass_time) go_on();
-    if (command.expire_first && model_.next_deadline() <= now_) expire(1 + index % 3);
-    if (command.call == Call::pass_time) return;
+    if (model_.next_deadline() <= now_) {
+      if (command.expire_first && !in_batch)
+        expire(1 + index % 3);
+      else
+        reached(Rare::too_late);
+    }
+    if (command.call == Call::pass_time) return remember();
     resolve(command);
     dispatch(command);
-    if (!history_.told_late) go_on();
+    if (!history_.told_late && !in_batch_) go_on();
     compare_resource(command.resource);
-    if (index % 8 == 7) compare_everything();
+    if (index % 8 == 7 && !in_batch_) compare_everything();
+    remember();
   }
 
   Time time_of(const RandomCommand& command) const {
@@ -129,11 +141,13 @@ class Runner {
         return bond_closes(command);
       case Call::undelivered: {
         const Token token = token_of(command);
-        return call(
-            [&](Step&) { return model_.undelivered(lane_name_, requester_, token, now_), true; },
-            [&](Effects& out) {
-              return engine().undelivered(lane_name_, requester_, tokens_.to_engine(token), now_, out), true;
-            });
+        return taken_back([&] {
+          call([&](Step&) { return model_.undelivered(lane_name_, requester_, token, now_), true; },
+               [&](Effects& out) {
+                 engine().undelivered(lane_name_, requester_, tokens_.to_engine(token), now_, out);
+                 return true;
+               });
+        });
       }
       case Call::break_poll:
       case Call::end_poll:
@@ -141,6 +155,15 @@ class Runner {
       default:
         return references(command);
     }
+  }
+
+  // Counts whether it makes a claimed hold an unclaimed one.
+  void taken_back(const std::function<void()>& call) {
+    const Hold* before = model_.hold(lane_);
+    const bool claimed = before && !before->unclaimed;
+    call();
+    const Hold* after = model_.hold(lane_);
+    if (claimed && after && after->unclaimed) reached(Rare::undelivered);
   }
 
   void lock(const RandomCommand& command) {
@@ -152,12 +175,17 @@ class Runner {
     asked.poll = PollId(command.poll);
     asked.bond = BondId(command.bond);
     const Scope scope = command.scope.value_or(history_.settings.default_scope);
-    call([&](Step& out) { return model_.lock(asked, now_, out); },
-         [&](Effects& out) {
-           const PlainLock answer = plain(engine().lock(asked, now_, out));
-           invariants_.asked(lane_, who_, scope, command.poll, answer);
-           return answer;
-         });
+    call(
+        [&](Step& out) {
+          const PlainLock answer = model_.lock(asked, now_, out);
+          if (answer.position == 1 && answer.holders.empty()) reached(Rare::behind_a_waiter);
+          return answer;
+        },
+        [&](Effects& out) {
+          const PlainLock answer = plain(engine().lock(asked, now_, out));
+          invariants_.asked(lane_, who_, scope, command.poll, answer);
+          return answer;
+        });
     compare_bond(command);
   }
 
@@ -168,8 +196,19 @@ class Runner {
     asked.permanent = command.permanent;
     UnlockCommand real = asked;
     real.token = tokens_.to_engine(asked.token);
-    call([&](Step& out) { return model_.unlock(asked, now_, out); },
-         [&](Effects& out) { return plain(engine().unlock(real, now_, out)); });
+    const auto count = [&] { return model_.references(lane_name_.resource).count; };
+    const bool referenced = count() > 0;
+    const bool untold_elsewhere =
+        std::ranges::any_of(owed_, [&](const auto& owed) { return owed.second.lane != lane_; });
+    call(
+        [&](Step& out) {
+          const PlainUnlock answer = model_.unlock(asked, now_, out);
+          const bool done = command.success && !out.events.empty();
+          if (done && referenced && count() == 0) reached(Rare::cleared_references);
+          if (done && untold_elsewhere) reached(Rare::voided_untold);
+          return answer;
+        },
+        [&](Effects& out) { return plain(engine().unlock(real, now_, out)); });
   }
 
   void renew(const RandomCommand& command) {
@@ -204,8 +243,11 @@ class Runner {
   void poll_ends(const RandomCommand& command) {
     const PollId poll = PollId(command.poll);
     if (command.call == Call::break_poll) {
-      call([&](Step&) { return model_.break_poll(lane_name_, requester_, poll, now_), true; },
-           [&](Effects& out) { return engine().break_poll(lane_name_, requester_, poll, now_, out), true; });
+      taken_back([&] {
+        call(
+            [&](Step&) { return model_.break_poll(lane_name_, requester_, poll, now_), true; },
+            [&](Effects& out) { return engine().break_poll(lane_name_, requester_, poll, now_, out), true; });
+      });
     } else {
       call([&](Step&) { return model_.end_poll(lane_name_, requester_, poll, now_); },
            [&](Effects& out) -> std::optional<PlainLock> {
@@ -234,13 +276,49 @@ class Runner {
          });
   }
 
+  // A crash: the polls are gone with everything else, and so is what had not become durable.
   void reload(const RandomCommand& command) {
-    owed_.clear();  // a crash in between: the polls are gone with everything else
-    model_.restart(now_);
+    in_batch_ = false;
+    count_reload(command);
+    owed_.clear();
+    size_t records = subject_.sink().records.size();
+    ReloadChoice choice = command.reload;
+    if (command.lost > 0 && !remembered_.empty()) {
+      const Remembered& last =
+          remembered_[remembered_.size() - std::min<size_t>(command.lost + 1, remembered_.size())];
+      if (last.records < records) reached(Rare::reload_lost_tail);
+      model_ = last.model;
+      invariants_ = last.invariants;
+      tokens_ = last.tokens;
+      records = last.records;
+      choice = ReloadChoice::history;
+    }
+    const std::map<std::string, Step> expected = model_.restart(now_);
     invariants_.polls_gone();
-    compare_steps({}, subject_.reload(command.reload, command.late, now_));
+    compare_steps(expected, subject_.reload(choice, command.late, records, now_));
     if (model_.next_deadline() <= now_) expire(100);
     compare_everything();
+    remembered_.clear();
+    remember();
+  }
+
+  void count_reload(const RandomCommand& command) {
+    if (!owed_.empty()) reached(Rare::reload_untold);
+    if (command.lost == 0 && command.late > 0 && command.reload == ReloadChoice::snapshot_and_late_history)
+      reached(Rare::reload_late_history);
+    for (const auto& [name, resource] : model_.resources())
+      for (const auto& [operation, lane] : resource.lanes) {
+        if (lane.hold && lane.hold->unclaimed) reached(Rare::reload_unclaimed);
+        for (const Waiter& waiter : lane.waiters)
+          if (waiter.grace_until != kNever) reached(Rare::reload_grace);
+      }
+  }
+
+  // Where a later crash may go back to.
+  void remember() {
+    if (!loses_tail_) return;
+    remembered_.push_back({model_, invariants_, tokens_, subject_.sink().records.size()});
+    if (remembered_.size() > 6) remembered_.pop_front();
   }
 
   void expire(size_t limit) {
@@ -261,11 +339,19 @@ class Runner {
     Step step = subject_.take_step();
     if (subject_.sink().events - committed != step.events.size())
       throw Mismatch{"events told are not those committed"};
-    say("  -> " + show(real));
+    if (says()) say("  -> " + show(real));
     heard(step);
-    compare_step(expected, step);
+    reached(Rare::told_first, compare_step(expected, step));
     tokens_.to_model(real);
     compare("answer", answer, real);
+    if constexpr (requires { answer.refusal; }) {
+      if (answer.refusal == Refusal::too_many_references) reached(Rare::references_full);
+      if (answer.refusal == Refusal::too_many_waiters) reached(Rare::waiters_full);
+    }
+    if (const Hold* hold = model_.hold(lane_); hold && hold->unclaimed && hold->since == now_) {
+      if (hold->claim_until == now_) reached(Rare::zero_claim);
+      if (hold->claim_until < now_ + history_.settings.claim_timeout) reached(Rare::silent_waiter);
+    }
   }
 
   // What expiry did, resource by resource: in which order the resources come is the engine's to choose.
@@ -289,26 +375,40 @@ class Runner {
   }
 
   void heard(const Step& step) {
-    if (!step.events.empty() || !step.wakes.empty()) say(show(step));
+    if (says() && (!step.events.empty() || !step.wakes.empty())) say(show(step));
     check(invariants_.step(step));
+    for (const PlainEvent& event : step.events) {
+      if (event.kind == EventKind::granted && event.attempt > 2) reached(Rare::third_attempt);
+      if (event.kind == EventKind::completed && event.attempt > 1) reached(Rare::success_after_failure);
+      if (event.kind == EventKind::cancelled && event.reason == "bond" &&
+          history_.settings.bond_grace == Duration(0))
+        reached(Rare::zero_grace);
+      if (event.kind != EventKind::granted) continue;
+      if (last_token_ != 0 && event.token > last_token_ + 60'000) reached(Rare::token_block);
+      last_token_ = event.token;
+    }
   }
 
-  void compare_step(const Step& expected, Step& step) {
+  // How many were told that the engine owed an answer from an earlier step.
+  size_t compare_step(const Step& expected, Step& step) {
     tokens_.learn(expected, step);
     tokens_.to_model(step);
     Step now = expected;
     std::erase_if(now.wakes, [&](const PlainWake& wake) { return is_late(wake, step); });
     for (const PlainWake& wake : expected.wakes) {
       if (!is_late(wake, step)) continue;
-      owed_[wake.poll] = wake.answer;
+      owed_[wake.poll] = {lane_, wake.answer};
       invariants_.owe(wake.poll);
     }
+    size_t told = 0;
     for (const PlainWake& wake : step.wakes)
       if (const auto owed = owed_.find(wake.poll); owed != owed_.end()) {
-        now.wakes.push_back({wake.poll, owed->second});
+        now.wakes.push_back({wake.poll, owed->second.answer});
         owed_.erase(owed);
+        ++told;
       }
     compare("events and wakes", now, step);
+    return told;
   }
   // The engine may tell it later, because it ended with its queue (S34).
   static bool is_late(const PlainWake& wake, const Step& step) {
@@ -325,7 +425,7 @@ class Runner {
         unfinished = effects.unfinished;
         Step step = subject_.take_step();
         heard(step);
-        compare_step({}, step);
+        reached(Rare::told_late, compare_step({}, step));
       }
     }
     if (!owed_.empty()) throw Mismatch{fmt::format("poll {} was never woken", owed_.begin()->first)};
@@ -336,6 +436,7 @@ class Runner {
     for (const std::string& operation : all_operations()) {
       const StatusCommand asked{{OperationName(operation), ResourceId(resource)}, {}};
       PlainStatus real = plain(engine().status(asked, now_, subject_.effects()));
+      if (real.queue_length > 32) reached(Rare::indexed_queue);
       raw.push_back(real);
       tokens_.to_model(real);
       compare("status", model_.status(asked, now_), real);
@@ -346,7 +447,7 @@ class Runner {
   }
 
   void compare_everything() {
-    go_on();
+    if (!history_.told_late) go_on();
     for (const std::string& resource : all_resources()) compare_resource(resource);
     if (engine().next_deadline() > model_.next_deadline())
       throw Mismatch{fmt::format("the engine would sleep until {}, past the deadline at {}",
@@ -359,7 +460,9 @@ class Runner {
     if (gauges != subject_.gauges()) throw Mismatch{"the measures do not add up to what is held and waits"};
     const size_t needed = model_.resource_count(now_);
     if (engine().resource_count() < needed) throw Mismatch{"the engine has forgotten a resource"};
-    if (model_.next_deadline() > now_ && engine().resource_count() > needed + model_.resources_with_bonds())
+    // Not while something is due, or somebody is still to be told.
+    const bool settled = model_.next_deadline() > now_ && engine().next_deadline() > now_;
+    if (settled && engine().resource_count() > needed + model_.resources_with_bonds())
       throw Mismatch{
           fmt::format("the engine keeps {} resources, {} are needed", engine().resource_count(), needed)};
   }
@@ -397,8 +500,10 @@ class Runner {
     if (!broken.empty()) throw Mismatch{"invariant: " + broken};
   }
 
+  void reached(Rare rare, uint64_t times = 1) { rare_[size_t(rare)] += times; }
+
+  bool says() const { return with_trace_ || echo_; }
   void say(const std::string& line) {
-    hash_ = xxh3_64(fmt::format("{:x}", hash_) + line);
     if (with_trace_) trace_ += line + "\n";
     if (echo_) fmt::print(stderr, "{}\n", line);
   }
@@ -410,13 +515,29 @@ class Runner {
   Subject subject_;
   Invariants invariants_;
   Tokens tokens_;
-  std::map<uint64_t, PlainLock> owed_;  // by poll
+  struct Owed {
+    Lane lane;
+    PlainLock answer;
+  };
+  std::map<uint64_t, Owed> owed_;  // by poll
+  struct Remembered {
+    Model model;
+    Invariants invariants;
+    Tokens tokens;
+    size_t records = 0;
+  };
+  std::deque<Remembered> remembered_;  // after each of the latest commands
+  const bool loses_tail_ = std::ranges::any_of(history_.commands, [](const RandomCommand& command) {
+    return command.call == Call::reload && command.lost > 0;
+  });
+  bool in_batch_ = false;
+  uint64_t last_token_ = 0;
+  RareCounts rare_{};
   Time now_ = kStart;
   Lane lane_;
   Who who_;
   LaneName lane_name_;
   Requester requester_;
-  uint64_t hash_ = 0;
   std::string trace_;
   bool with_trace_, echo_;
 };
@@ -448,13 +569,16 @@ RandomHistory shrink(RandomHistory history) {
   }
 }
 
+std::string how_to_repeat(const RandomHistory& history) {
+  return fmt::format("TURNSTILE_SEED={} TURNSTILE_LENGTH={}", history.seed, history.length);
+}
+
 std::string report(const RandomHistory& history) {
   const RandomHistory small = shrink(history);
   const Outcome outcome = run(small, true);
-  return fmt::format(
-      "seed {} (replay: TURNSTILE_SEED={}), {} of {} commands are enough\nsettings: {}\n{}MISMATCH {}\n",
-      history.seed, history.seed, small.commands.size(), history.commands.size(), show(history.settings),
-      outcome.trace, outcome.mismatch);
+  return fmt::format("{}: {} of {} commands are enough\nsettings: {}\n{}MISMATCH {}\n",
+                     how_to_repeat(history), small.commands.size(), history.commands.size(),
+                     show(history.settings), outcome.trace, outcome.mismatch);
 }
 
 }  // namespace turnstile::model

@@ -5,14 +5,17 @@
 #include <string>
 
 #include "random_commands.h"
+#include "rare_states.h"
 
 namespace turnstile::model {
 
 struct Outcome {
-  std::string mismatch;     // empty: they agree
-  size_t at = 0;            // the command at which they did not
-  uint64_t trace_hash = 0;  // of everything the engine said
-  std::string trace;        // commands and what the engine said, if asked for
+  std::string mismatch;  // empty: they agree
+  size_t at = 0;         // the command at which they did not
+  RareCounts rare{};
+  // If asked for: commands and everything the engine said, and its hash.
+  std::string trace;
+  uint64_t trace_hash = 0;
 };
 
 // `echo` writes the trace to stderr as it goes, for an engine that aborts.
@@ -20,6 +23,9 @@ Outcome run(const RandomHistory& history, bool with_trace = false, bool echo = f
 
 // The same history without the commands that its mismatch does not need.
 RandomHistory shrink(RandomHistory history);
+
+// What to set in the environment to see it again.
+std::string how_to_repeat(const RandomHistory& history);
 
 // What to print about a mismatch: the seed, the shrunk history, its trace.
 std::string report(const RandomHistory& history);

@@ -16,15 +16,9 @@ Waiter* find_waiter(LaneModel& lane, const Who& who) {
   return found == lane.waiters.end() ? nullptr : &*found;
 }
 
-OperationRules Model::rules_of(const std::string& operation) const {
-  for (const OperationRules& rules : settings_.operations)
-    if (rules.name == operation) return rules;
-  return {.name = operation};
-}
-
 Model::Place Model::place(const std::string& operation, const std::string& resource) {
   ResourceModel& found = resources_[resource];
-  return {{operation, resource}, found, found.lanes[operation], rules_of(operation)};
+  return {{operation, resource}, found, found.lanes[operation], table_.of(operation)};
 }
 
 // S8, S15, S9 to S13.
@@ -147,7 +141,10 @@ PlainReferences Model::add_reference(const ReferenceCommand& command) {
   if (!settings_.server_keeps_references) return {.refusal = Refusal::references_off};
   ResourceModel& resource = resources_[std::string(command.resource.text)];
   for (const auto& [operation, lane] : resource.lanes)
-    if (lane.hold && rules_of(operation).references == OnReferences::clear) return {.refusal = Refusal::busy};
+    if (lane.hold && table_.of(operation).references == OnReferences::clear)
+      return {.refusal = Refusal::busy};
+  if (!has_room_for_reference(resource, std::string(command.node.text)))
+    return {.refusal = Refusal::too_many_references};
   const bool changed = resource.references.insert(std::string(command.node.text)).second;
   PlainReferences answer = references(command.resource);
   answer.changed = changed;
@@ -237,8 +234,9 @@ void Model::end_by_failure(Place& at, EventKind kind, const std::string& reason,
 void Model::end_wait(Place& at, const Who& who, const Verdict& verdict, Time now, Step& out) {
   const Waiter waiter = *find_waiter(at.lane, who);
   std::erase_if(at.lane.waiters, [&](const Waiter& other) { return other.who == who; });
-  at.lane.ended[who] = {*verdict.ending, verdict.error, now + settings_.claim_timeout, verdict.token,
-                        verdict.attempt};
+  if (settings_.claim_timeout > Duration(0))
+    at.lane.ended[who] = {*verdict.ending, verdict.error, now + settings_.claim_timeout, verdict.token,
+                          verdict.attempt};
   PlainLock answer{.references = verdict.references};
   switch (*verdict.ending) {
     case Ending::skipped:

@@ -1,4 +1,5 @@
-// The rules of docs/semantics.md sections 2 to 6 (S1 to S26) once more, as naively as they can be written.
+// The rules of docs/semantics.md sections 2 to 6 (S1 to S26, S34 to S36) once more, as naively as they can be
+// written.
 //
 // The engine is fast and careful about memory; this is neither. It exists so that two independent readings of
 // the same text can be compared by random commands (history.h). It shares with the engine only the types of
@@ -12,6 +13,7 @@
 
 #include "engine/command.h"
 #include "engine/settings.h"
+#include "operation_table.h"
 #include "plain.h"
 
 namespace turnstile::model {
@@ -100,7 +102,8 @@ struct ResourceModel {
 // from it.
 class Model {
  public:
-  explicit Model(EngineSettings settings) : settings_(std::move(settings)) {}
+  explicit Model(EngineSettings settings, OperationTable table = OperationTable())
+      : settings_(std::move(settings)), table_(std::move(table)) {}
 
   PlainLock lock(const LockCommand& command, Time now, Step& out);
   PlainUnlock unlock(const UnlockCommand& command, Time now, Step& out);
@@ -127,13 +130,17 @@ class Model {
   // What has run out ends; by resource.
   std::map<std::string, Step> expire(Time now);
   Time next_deadline() const;
-  // The server has crashed and come back (S31).
-  void restart(Time now);
+  // The server has crashed and come back (S31). By resource: who goes at once, which a bond_grace of 0 may
+  // cause.
+  std::map<std::string, Step> restart(Time now);
 
   // For the driver: what a caller could know, to make plausible commands.
   const Hold* hold(const Lane& lane) const;
   const Waiter* front(const Lane& lane) const;
   const Released* released(const Lane& lane) const;
+  // For counting what a history has reached.
+  const std::map<std::string, ResourceModel>& resources() const { return resources_; }
+  size_t waiter_count() const;
   // Resources that must take memory (S20).
   size_t resource_count(Time now) const;
   // Resources that may take memory because somebody is subscribed.
@@ -145,7 +152,7 @@ class Model {
     Lane name;
     ResourceModel& resource;
     LaneModel& lane;
-    OperationRules rules;
+    OperationRow rules;
   };
   // A decision about a request that no hold or waiter stands in the way of; granted if neither.
   struct Verdict {
@@ -160,7 +167,6 @@ class Model {
     return place(std::string(lane.operation.text), std::string(lane.resource.text));
   }
   Place place(const std::string& operation, const std::string& resource);
-  OperationRules rules_of(const std::string& operation) const;
 
   // lock, by its steps
   PlainLock holder_asks_again(Place& at, const LockCommand& command, Time now);
@@ -169,6 +175,7 @@ class Model {
   Verdict judge(Place& at, const std::string& node, bool dereference, Time now, bool drop_reference);
   void drop_reference(Place& at, const std::string& node, bool dereference);
   void use(Place& at, const std::string& node);
+  bool has_room_for_reference(const ResourceModel& resource, const std::string& node) const;
 
   // holds
   Hold& grant(Place& at, Hold hold, Time now, Step& out);
@@ -203,6 +210,7 @@ class Model {
   static std::vector<std::string> names(const std::set<std::string>& nodes);
 
   EngineSettings settings_;
+  OperationTable table_;
   std::map<std::string, ResourceModel> resources_;
   uint64_t last_token_ = 0;
   uint64_t last_ticket_ = 0;

@@ -29,6 +29,9 @@ PlainLock Model::lock(const LockCommand& command, Time now, Step& out) {
 
   const Verdict verdict = judge(at, who.node, command.dereference, now, false);
   if (verdict.ending == Ending::skipped) {
+    // Whoever skips must be counted, or not skip (section 9).
+    if (at.rules.references == OnReferences::add && !has_room_for_reference(at.resource, who.node))
+      return {.state = LockState::refused, .refusal = Refusal::too_many_references};
     use(at, who.node);
     return {.state = LockState::skipped, .references = verdict.references};
   }
@@ -103,6 +106,8 @@ PlainLock Model::enqueue(Place& at, const LockCommand& command, Scope scope, Tim
     return {.state = LockState::refused, .refusal = Refusal::busy, .holders = in_the_way(at, scope)};
   if (at.lane.waiters.size() >= settings_.max_queue)
     return {.state = LockState::refused, .refusal = Refusal::queue_full};
+  if (waiter_count() >= settings_.max_waiters)
+    return {.state = LockState::refused, .refusal = Refusal::too_many_waiters};
 
   const Who who = who_of(command.who);
   Waiter waiter{.who = who, .ticket = ++last_ticket_, .scope = scope, .since = now, .heard = now};
@@ -130,6 +135,13 @@ void Model::drop_reference(Place& at, const std::string& node, bool dereference)
 void Model::use(Place& at, const std::string& node) {
   if (at.rules.references == OnReferences::add && settings_.server_keeps_references)
     at.resource.references.insert(node);
+}
+
+bool Model::has_room_for_reference(const ResourceModel& resource, const std::string& node) const {
+  if (!settings_.server_keeps_references || resource.references.contains(node)) return true;
+  size_t count = 0;
+  for (const auto& [name, other] : resources_) count += other.references.size();
+  return count < settings_.max_references;
 }
 
 // S4, S19, S5.

@@ -1,6 +1,8 @@
-// The engine against the naive model, by random histories (testing.md, ring "model").
+// The engine against the naive model, by random histories (docs/testing.md, ring "model").
 //
-// TURNSTILE_HISTORIES sets how many; TURNSTILE_SEED replays one, with its trace on stderr as it goes.
+// TURNSTILE_HISTORIES: how many with fresh seeds. TURNSTILE_BASE: where these begin (by chance; printed).
+// TURNSTILE_SEED and TURNSTILE_LENGTH: this one alone, with its trace on stderr as it goes.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
@@ -8,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <random>
 
 #include "history.h"
 
@@ -15,7 +18,8 @@ namespace turnstile::model {
 namespace {
 
 constexpr size_t kLength = 40;
-constexpr uint64_t kHistories = 50'000;  // in CI; nightly runs set a million
+// In CI; a nightly run has a million fresh ones.
+constexpr uint64_t kFixed = 10'000, kFresh = 40'000;
 
 uint64_t from_environment(const char* name, uint64_t otherwise) {
   const char* text = std::getenv(name);
@@ -23,33 +27,65 @@ uint64_t from_environment(const char* name, uint64_t otherwise) {
 }
 
 // An engine that aborts takes the test with it; its last words are the seed.
-char last_words[64];
+char last_words[96];
 void say_last_words(int) {
   if (write(2, last_words, std::strlen(last_words)) < 0) _exit(3);
   std::signal(SIGABRT, SIG_DFL);
 }
 
-TEST(ModelHistories, EngineAndModelAgreeOnRandomCommands) {
-  if (const uint64_t seed = from_environment("TURNSTILE_SEED", 0); seed != 0) {
-    const RandomHistory history = make_history(seed, kLength);
-    if (!run(history, false, true).mismatch.empty()) FAIL() << report(history);
-    return;
-  }
+// Adds up what they have reached. Ends with the first that does not agree.
+void run_histories(uint64_t first, uint64_t count, size_t length, RareCounts& rare) {
   const auto before = std::signal(SIGABRT, say_last_words);
-  const uint64_t histories = from_environment("TURNSTILE_HISTORIES", kHistories);
-  for (uint64_t seed = 1; seed <= histories; ++seed) {
-    std::snprintf(last_words, sizeof last_words, "TURNSTILE_SEED=%llu\n", (unsigned long long)seed);
-    const RandomHistory history = make_history(seed, kLength);
-    if (!run(history).mismatch.empty()) FAIL() << report(history);
+  for (uint64_t seed = first; seed < first + count; ++seed) {
+    const RandomHistory history = make_history(seed, length);
+    std::snprintf(last_words, sizeof last_words, "%s\n", how_to_repeat(history).c_str());
+    const Outcome outcome = run(history);
+    if (!outcome.mismatch.empty()) FAIL() << report(history);
+    for (size_t i = 0; i < rare.size(); ++i) rare[i] += outcome.rare[i];
   }
   std::signal(SIGABRT, before);
 }
 
-TEST(ModelHistories, LongHistoriesAgreeToo) {
-  for (uint64_t seed = 1; seed <= 50; ++seed) {
-    const RandomHistory history = make_history(1'000'000'000 + seed, 1000);
-    if (!run(history).mismatch.empty()) FAIL() << report(history);
+// Whether one history was asked for; if so, it has been run.
+bool ran_the_one_asked_for() {
+  const uint64_t seed = from_environment("TURNSTILE_SEED", 0);
+  if (seed == 0) return false;
+  const RandomHistory history = make_history(seed, from_environment("TURNSTILE_LENGTH", kLength));
+  if (!run(history, false, true).mismatch.empty()) ADD_FAILURE() << report(history);
+  return true;
+}
+
+// 62 bits, so that whatever is added to it stays above the fixed ones and does not overflow.
+uint64_t fresh_seed() {
+  std::random_device device;
+  return (uint64_t(device()) << 30) ^ device();
+}
+
+TEST(ModelHistories, EngineAndModelAgreeOnKnownSeeds) {
+  if (ran_the_one_asked_for()) return;
+  RareCounts rare{};
+  run_histories(1, kFixed, kLength, rare);
+}
+
+TEST(ModelHistories, EngineAndModelAgreeOnFreshSeedsAndReachRareStates) {
+  if (ran_the_one_asked_for()) return;
+  const uint64_t count = from_environment("TURNSTILE_HISTORIES", kFresh);
+  const uint64_t base = from_environment("TURNSTILE_BASE", fresh_seed());
+  fmt::print("{} histories from TURNSTILE_BASE={}\n", count, base);
+  std::fflush(stdout);
+  RareCounts rare{};
+  ASSERT_NO_FATAL_FAILURE(run_histories(base, count, kLength, rare)) << "TURNSTILE_BASE=" << base;
+  for (size_t i = 0; i < rare.size(); ++i) {
+    fmt::print("{:>9} {}: {}\n", rare[i], kRareStates[i].name, kRareStates[i].what);
+    const bool enough = count < kFresh || rare[i] > 0;  // the rarest comes once in a few hundred histories
+    EXPECT_TRUE(enough) << kRareStates[i].name << " never, TURNSTILE_BASE=" << base;
   }
+}
+
+TEST(ModelHistories, LongHistoriesAgreeToo) {
+  if (ran_the_one_asked_for()) return;
+  RareCounts rare{};
+  run_histories(1'000'000'001, 50, 1000, rare);
 }
 
 // A generator that no longer reaches a rule would make the comparison say nothing about it.
@@ -65,6 +101,8 @@ TEST(ModelHistories, RandomCommandsReachEveryOutcome) {
                               "refused refusal=busy",
                               "refused refusal=referenced",
                               "refused refusal=queue_full",
+                              "refused refusal=too_many_waiters",
+                              "refusal=too_many_references",
                               "failed refusal=failed",
                               "released next=",
                               "released already",
@@ -108,7 +146,7 @@ TEST(ModelHistories, TheSameSeedGivesTheSameTrace) {
                   second = run(make_history(seed, kLength), true);
     EXPECT_EQ(first.trace_hash, second.trace_hash) << "seed " << seed;
     EXPECT_EQ(first.trace, second.trace);
-    EXPECT_NE(first.trace_hash, run(make_history(seed + 100, kLength)).trace_hash);
+    EXPECT_NE(first.trace_hash, run(make_history(seed + 100, kLength), true).trace_hash);
   }
 }
 

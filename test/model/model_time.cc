@@ -169,7 +169,7 @@ void Model::expire_resource(const std::string& name, ResourceModel& resource, Ti
 }
 
 // S31: nothing acknowledged is lost; every connection is, and leases and bonds get their full time again.
-void Model::restart(Time now) {
+std::map<std::string, Step> Model::restart(Time now) {
   for (auto& [name, resource] : resources_)
     for (auto& [operation, lane] : resource.lanes) {
       for (Waiter& waiter : lane.waiters) {
@@ -188,6 +188,9 @@ void Model::restart(Time now) {
       if (hold.monitor) hold.bond_until = now + settings_.bond_grace;
       if (hold.stall_until != kNever) hold.stall_until = now + settings_.stall_timeout;
     }
+  std::map<std::string, Step> steps;
+  for (auto& [name, resource] : resources_) advance(name, now, steps[name]);
+  return steps;
 }
 
 PlainStatus Model::status(const StatusCommand& command, Time now) {
@@ -260,6 +263,13 @@ const Released* Model::released(const Lane& name) const {
   if (resource == resources_.end()) return nullptr;
   const auto lane = resource->second.lanes.find(name.operation);
   return lane == resource->second.lanes.end() || !lane->second.released ? nullptr : &*lane->second.released;
+}
+
+size_t Model::waiter_count() const {
+  size_t count = 0;
+  for (const auto& [name, resource] : resources_)
+    for (const auto& [operation, lane] : resource.lanes) count += lane.waiters.size();
+  return count;
 }
 
 size_t Model::resource_count(Time now) const {

@@ -16,34 +16,36 @@ const std::vector<std::string> kNodes = {"n1", "n2", "n3", "n4"};
 const std::vector<std::string> kRequests = {"", "", "", "a", "b"};
 const std::vector<std::string> kErrors = {"", "disk full", "404"};
 
-Duration some_ms(Random& random, std::initializer_list<int> choices) {
-  return milliseconds(std::data(choices)[random.below(uint32_t(choices.size()))]);
-}
-
 OperationRules custom_rules(Random& random) {
-  return {"custom", random.chance(50) ? OnSuccess::share : OnSuccess::handoff, OnReferences(random.below(3)),
-          Guard(random.below(3)), random.chance(50)};
+  return {random.chance(80) ? "custom" : "update", random.chance(50) ? OnSuccess::share : OnSuccess::handoff,
+          OnReferences(random.below(3)), Guard(random.below(3)), random.chance(50)};
 }
 
-EngineSettings make_settings(Random& random) {
-  EngineSettings settings;
+void make_settings(Random& random, RandomHistory& history) {
+  EngineSettings& settings = history.settings;
   settings.default_scope = random.chance(30) ? Scope::resource : Scope::operation;
   settings.server_keeps_references = random.chance(80);
   settings.allow_multi_node_download = random.chance(93);
   settings.retain_completed = some_ms(random, {0, 5, 50, 1000});
   settings.retain_permanent_failure = some_ms(random, {0, 5, 50});
   settings.retain_released = some_ms(random, {0, 5, 50, 1000});
-  settings.claim_timeout = some_ms(random, {3, 10, 40});
+  settings.claim_timeout = random.chance(4) ? Duration(0) : some_ms(random, {3, 10, 40});
   settings.shortest_claim = some_ms(random, {1, 5});
-  settings.bond_grace = some_ms(random, {2, 7, 25});
+  settings.bond_grace = random.chance(4) ? Duration(0) : some_ms(random, {2, 7, 25});
   settings.max_hold = some_ms(random, {0, 20, 100, 1000});
   settings.stall_timeout = some_ms(random, {0, 0, 6, 30});
   settings.max_queue = random.chance(15) ? 2 : 100;
+  if (random.chance(10)) settings.max_waiters = 1 + random.below(4);
+  if (random.chance(15)) settings.max_references = 1 + random.below(3);
   settings.shards = 1 + random.below(3);
   settings.most_told = 1 + random.below(3);
-  settings.operations = default_operations(random.chance(40));
-  if (random.chance(40)) settings.operations.push_back(custom_rules(random));
-  return settings;
+  history.update_requires_no_ref = random.chance(40);
+  settings.operations = default_operations(history.update_requires_no_ref);
+  if (!random.chance(40)) return;
+  history.own_rules = custom_rules(random);
+  std::erase_if(settings.operations,
+                [&](const OperationRules& rules) { return rules.name == history.own_rules->name; });
+  settings.operations.push_back(*history.own_rules);
 }
 
 void choose_lock(Random& random, RandomCommand& command, size_t index) {
@@ -104,12 +106,18 @@ void choose_open(Random& random, RandomCommand& command, const std::vector<Rando
   command.bond = other.bond;
 }
 
-RandomCommand make_command(Random& random, size_t index, const std::vector<RandomCommand>& earlier,
-                           uint32_t operations, uint32_t resources) {
+}  // namespace
+
+Duration some_ms(Random& random, std::initializer_list<int> choices) {
+  return milliseconds(std::data(choices)[random.below(uint32_t(choices.size()))]);
+}
+
+RandomCommand make_command(Random& random, const std::vector<RandomCommand>& earlier, const Names& names) {
+  const size_t index = earlier.size();
   RandomCommand command;
-  command.operation = all_operations()[random.below(operations)];
-  command.resource = all_resources()[random.below(resources)];
-  command.node = random.pick(kNodes);
+  command.operation = all_operations()[random.below(names.operations)];
+  command.resource = all_resources()[random.below(names.resources)];
+  command.node = random.pick(names.nodes);
   command.request = random.pick(kRequests);
   const uint32_t choice = random.below(200);
   if (choice < 72) {
@@ -167,11 +175,10 @@ RandomCommand make_command(Random& random, size_t index, const std::vector<Rando
     command.reload = ReloadChoice(random.below(3));
     command.late = random.below(30);
     command.amount = some_ms(random, {0, 1, 30});
+    if (random.chance(40)) command.lost = 1 + random.below(5);
   }
   return command;
 }
-
-}  // namespace
 
 uint64_t Random::next() {
   uint64_t z = (state_ += 0x9e3779b97f4a7c15ull);
@@ -192,13 +199,27 @@ const std::vector<std::string>& all_resources() {
 
 RandomHistory make_history(uint64_t seed, size_t length) {
   Random random(seed);
-  RandomHistory history{.seed = seed, .settings = make_settings(random)};
-  const uint32_t operations = 1 + random.below(4);
-  const uint32_t resources = 1 + random.below(random.chance(50) ? 1 : 3);
-  for (size_t index = 0; index < length; ++index)
-    history.commands.push_back(make_command(random, index, history.commands, operations, resources));
+  RandomHistory history{.seed = seed, .length = length};
+  make_settings(random, history);
+  Names names{1 + random.below(4), 1 + random.below(random.chance(50) ? 1 : 3), kNodes};
+  std::vector<RandomCommand>& commands = history.commands;
+  if (random.chance(4)) {
+    history.settings.max_queue = 100;
+    history.settings.max_waiters = 1000;
+    history.settings.allow_multi_node_download = true;
+    gather_crowd(random, commands, names);
+    length += commands.size();
+  }
+  while (commands.size() < length) {
+    if (random.chance(3))
+      tell_story(random, commands, names);
+    else
+      commands.push_back(make_command(random, commands, names));
+  }
   if (random.chance(10))
-    for (RandomCommand& command : history.commands) command.expire_first = random.chance(40);
+    for (RandomCommand& command : commands) command.expire_first = random.chance(40);
+  if (random.chance(10))
+    for (RandomCommand& command : commands) command.more_follow = random.chance(60);
   history.told_late = random.chance(50);
   // Now and then so that the history passes the end of a block of tokens.
   if (random.chance(20)) history.first_token = (uint64_t(1) << 16) - random.below(5);
@@ -208,12 +229,14 @@ RandomHistory make_history(uint64_t seed, size_t length) {
 std::string show(const EngineSettings& settings) {
   std::string out = fmt::format(
       "scope={} references={} multi={} retain_completed={} retain_permanent_failure={} retain_released={} "
-      "claim_timeout={} bond_grace={} max_hold={} stall_timeout={} max_queue={}",
+      "claim_timeout={} bond_grace={} max_hold={} stall_timeout={} max_queue={} max_waiters={} "
+      "max_references={}",
       settings.default_scope == Scope::resource ? "resource" : "operation",
       settings.server_keeps_references ? "server" : "client", settings.allow_multi_node_download,
       settings.retain_completed.count(), settings.retain_permanent_failure.count(),
       settings.retain_released.count(), settings.claim_timeout.count(), settings.bond_grace.count(),
-      settings.max_hold.count(), settings.stall_timeout.count(), settings.max_queue);
+      settings.max_hold.count(), settings.stall_timeout.count(), settings.max_queue, settings.max_waiters,
+      settings.max_references);
   for (const OperationRules& rules : settings.operations)
     out += fmt::format(" {}[{} references={} guard={}{}]", rules.name,
                        rules.on_success == OnSuccess::share ? "share" : "handoff",
@@ -238,7 +261,8 @@ std::string show(const RandomCommand& command) {
   if (command.call == Call::pass_time)
     return out + kTimes[size_t(command.time)] + fmt::format(" {}us", command.amount.count());
   if (command.call == Call::reload)
-    return out + kReloads[size_t(command.reload)] + fmt::format(" {}", command.late);
+    return out + (command.lost > 0 ? fmt::format(" without the last {}", command.lost)
+                                   : kReloads[size_t(command.reload)] + fmt::format(" {}", command.late));
   out += fmt::format(" {}:{} {}{}", command.operation, command.resource, kChosen[size_t(command.chosen)],
                      command.node);
   if (!command.request.empty()) out += "#" + command.request;
@@ -254,6 +278,7 @@ std::string show(const RandomCommand& command) {
     out += fmt::format(" progress={}/{}", command.progress->done, command.progress->total);
   if (command.poll != 0) out += fmt::format(" poll={}", command.poll);
   if (command.bond != 0) out += fmt::format(" bond={}", command.bond);
+  if (command.more_follow) out += " +";
   return out;
 }
 

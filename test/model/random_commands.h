@@ -7,6 +7,7 @@
 #pragma once
 
 #include <cstdint>
+#include <initializer_list>
 #include <optional>
 #include <string>
 #include <vector>
@@ -77,18 +78,37 @@ struct RandomCommand {
   Duration amount{};
   ReloadChoice reload = ReloadChoice::history;
   bool expire_first = true;  // what is due ends before this command; else it may come too late for that
+  bool more_follow = false;  // the next command is of the same batch: nothing else happens in between
   uint32_t late = 0;         // reload: how many records are replayed on top of the snapshot
+  uint32_t lost = 0;         // reload: how many of the latest commands had not become durable
 };
 
 struct RandomHistory {
   uint64_t seed = 0;
   EngineSettings settings;
-  uint64_t first_token = 0;  // the server's tokens begin above it
-  bool told_late = false;    // S34: who ended with a queue is told when time passes, else after each command
+  size_t length = 0;                        // how many commands were asked for; it may have more
+  bool update_requires_no_ref = false;      // in the settings as well, but the model has a table of its own
+  std::optional<OperationRules> own_rules;  // likewise
+  uint64_t first_token = 0;                 // the server's tokens begin above it
+  bool told_late = false;  // S34: who ended with a queue is told when time passes, else after each command
   std::vector<RandomCommand> commands;
 };
 
 RandomHistory make_history(uint64_t seed, size_t length);
+
+// Who and what the commands of one history name.
+struct Names {
+  uint32_t operations = 1, resources = 1;  // the first so many of all
+  std::vector<std::string> nodes;
+};
+RandomCommand make_command(Random& random, const std::vector<RandomCommand>& earlier, const Names& names);
+// A few commands that lead to a state which is rarely reached by chance, with others in between
+// (random_stories.cc).
+void tell_story(Random& random, std::vector<RandomCommand>& commands, const Names& names);
+// More requesters in one lane than a queue looks through one by one.
+void gather_crowd(Random& random, std::vector<RandomCommand>& commands, Names& names);
+
+Duration some_ms(Random& random, std::initializer_list<int> choices);
 
 std::string show(const EngineSettings& settings);
 std::string show(const RandomCommand& command);
