@@ -9,27 +9,62 @@
 
 namespace turnstile {
 
-// X(name, what goes wrong)
-// clang-format off
-#define TURNSTILE_ALL_PLANTS(X)                                                                                \
-  X(queue_is_lifo, "the waiter who came last is granted first")                                                \
-  X(answer_before_sync, "an answer leaves before its change is on the disk")                                   \
-  X(sync_now_and_then, "only every other batch is synced")                                                     \
-  X(failed_sync_ignored, "a sync that failed counts as one that did not")                                      \
-  X(no_directory_sync, "the name of a new log file is not synced")                                             \
-  X(snapshot_without_references, "a snapshot leaves the references out")                                       \
-  X(event_before_answer, "events do not wait for the answer that caused them")                                 \
-  X(event_before_sync, "events do not wait for the disk")                                                      \
-  X(lost_letter, "an answer for a poll of another loop is not announced to it")                                \
-  X(gate_of_one_loop, "when the disk is done only the first loop is told")                                     \
-  X(batch_does_not_wait, "the answer of a batch does not wait for the disk")                                   \
-  X(read_before_sync, "a status tells what is not on the disk yet")                                            \
-  X(bond_lost_by_repeat, "a repeated unlock takes the bond of a waiter of the same name")                      \
-  X(full_stream_forgets, "what a full stream has no room for is forgotten")                                    \
-  X(catch_up_skips, "a stream that catches up leaves out one event")                                           \
-  X(resume_with_gap, "who comes back misses the first event")                                                  \
+// X(name, what goes wrong). Of the engine:
+#define TURNSTILE_ENGINE_PLANTS(X)                                                                     \
+  X(queue_is_lifo, "the waiter who came last is granted first")                                        \
+  X(tokens_begin_anew, "a restart that finds no hold goes on with tokens that were used before")       \
+  X(tickets_begin_anew, "who queues after a restart comes before those who waited")                    \
+  X(stale_unlock_accepted, "an unlock with an old token ends the hold of today")                       \
+  X(anybody_may_unlock, "another node's unlock ends a hold")                                           \
+  X(renewal_without_effect, "a lease that was renewed runs out all the same")                          \
+  X(asking_prolongs_max_hold, "max_hold begins again whenever the holder asks")                        \
+  X(double_expiry, "the next holder expires together with the first")                                  \
+  X(cancel_wakes_nobody, "who waited behind a cancelled waiter of another lane stays asleep")          \
+  X(broken_bond_wakes_nobody, "who waited behind a waiter whose bond broke stays asleep")              \
+  X(success_wakes_nobody, "who waited in another lane for a hold that succeeded stays asleep")         \
+  X(scopes_of_waiters_ignored, "an operation overtakes an older waiter that excludes all others")      \
+  X(attempts_not_counted, "every attempt is told as the first")                                        \
+  X(failures_outlive_success, "after a success attempts are counted on")                               \
+  X(permanent_failure_ends_nobody, "the waiters of a permanent failure are tried one after the other") \
+  X(completion_outlives_its_time, "at the very moment when a completion ends it still counts")         \
+  X(new_bond_too_late, "a waiter that has come back leaves when the grace of its old bond is over")    \
+  X(grace_has_no_alarm, "nobody looks when a waiter's grace is over")                                  \
+  X(silent_waiter_blocks, "a waiter that has long been silent has all of claim_timeout")               \
+  X(status_keeps_by_poll, "a grant is taken back although its holder has seen it in a status")         \
+  X(renew_keeps_by_poll, "a grant is taken back although its holder has renewed it")                   \
+  X(undelivered_stays_claimed, "a grant that reached nobody is held as if it had")                     \
+  X(ended_told_twice, "a long poll of a queue that ended is answered twice")                           \
+  X(ended_not_told_first, "who subscribes before it was told how its wait ended hears nothing of it")  \
+  X(ended_adds_no_reference, "a skip told to the long polls of an ended queue leaves no reference")    \
+  X(untold_skips_survive, "a delete does not void the skips of those who were not told yet")           \
+  X(untold_voids_forgotten, "skips that were voided before they were told are back after a restart")   \
+  X(cleared_references_count, "references that a delete has cleared still count against the limit")    \
+  X(dereference_forgotten, "a waiting delete keeps the reference that it came to give up")             \
+  X(index_misses_newcomers, "in a long queue those who came last cannot be found")                     \
+  X(snapshot_without_references, "a snapshot forgets who uses a resource")                             \
+  X(snapshot_without_first_waiter, "a snapshot forgets the first waiter of each queue")                \
+  X(snapshot_without_completion, "a snapshot forgets how the last hold ended")                         \
+  X(reload_forgets_grace, "after a restart a waiter whose connection has gone waits for ever")
+
+// Of what is around it, from the journal to the streams:
+#define TURNSTILE_SERVER_PLANTS(X)                                                        \
+  X(answer_before_sync, "an answer leaves before its change is on the disk")              \
+  X(sync_now_and_then, "only every other batch is synced")                                \
+  X(failed_sync_ignored, "a sync that failed counts as one that did not")                 \
+  X(no_directory_sync, "the name of a new log file is not synced")                        \
+  X(event_before_answer, "events do not wait for the answer that caused them")            \
+  X(event_before_sync, "events do not wait for the disk")                                 \
+  X(lost_letter, "an answer for a poll of another loop is not announced to it")           \
+  X(gate_of_one_loop, "when the disk is done only the first loop is told")                \
+  X(batch_does_not_wait, "the answer of a batch does not wait for the disk")              \
+  X(read_before_sync, "a status tells what is not on the disk yet")                       \
+  X(bond_lost_by_repeat, "a repeated unlock takes the bond of a waiter of the same name") \
+  X(full_stream_forgets, "what a full stream has no room for is forgotten")               \
+  X(catch_up_skips, "a stream that catches up leaves out one event")                      \
+  X(resume_with_gap, "who comes back misses the first event")                             \
   X(ids_used_again, "event ids of a life without events are told again")
-// clang-format on
+
+#define TURNSTILE_ALL_PLANTS(X) TURNSTILE_ENGINE_PLANTS(X) TURNSTILE_SERVER_PLANTS(X)
 
 enum class Plant : uint8_t {
   none,

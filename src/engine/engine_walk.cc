@@ -33,10 +33,12 @@ bool Engine::release_node_some(ReleaseNodeWalk& walk, size_t most_resources, Tim
 }
 
 void Engine::load(const Record& record) {
-  if (record.kind == RecordKind::token_mark) return counters_.raise_tokens(record.number);
+  if (record.kind == RecordKind::token_mark)
+    return counters_.raise_tokens(planted(Plant::tokens_begin_anew) ? 0 : record.number);
   if (record.kind == RecordKind::hold_set || record.kind == RecordKind::released_set)
     counters_.raise_tokens(record.number);
-  if (record.kind == RecordKind::waiter_set) counters_.raise_tickets(record.number);
+  if (record.kind == RecordKind::waiter_set && !planted(Plant::tickets_begin_anew))
+    counters_.raise_tickets(record.number);
   const bool has_lane = !record.lane.operation.empty();
   const OperationUse operation =
       has_lane ? operations_.use_while_loading(record.lane.operation.text) : OperationUse();

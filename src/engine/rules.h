@@ -7,6 +7,7 @@
 #include <optional>
 #include <vector>
 
+#include "base/plant.h"
 #include "engine/answer.h"
 #include "engine/command.h"
 #include "engine/counters.h"

@@ -29,7 +29,7 @@ RenewAnswer Rules::renew(const RenewCommand& command) {
   const Refusal refusal = check_holder(lane, command.who, command.token);
   if (refusal != Refusal::none) return {refusal, {}};
   Hold& hold = lane->hold;
-  hold.by_poll = false;
+  if (!planted(Plant::renew_keeps_by_poll)) hold.by_poll = false;
   bool changed = false;
   if (!hold.claimed()) {
     claim(*lane);
@@ -39,7 +39,7 @@ RenewAnswer Rules::renew(const RenewCommand& command) {
     hold.lease_ms = uint32_t(to_ms(*command.lease));
     changed = true;
   }
-  if (hold.lease_ms > 0) start_deadline(hold);
+  if (hold.lease_ms > 0 && !planted(Plant::renewal_without_effect)) start_deadline(hold);
   if (command.progress) {
     HoldExtras& extras = hold.extra();
     if (extras.progress_at == kNever || extras.progress != *command.progress) {
@@ -93,7 +93,7 @@ void Rules::bond_gained(Lane& lane, const Requester& who) {
   Waiter* waiter = lane.has_waiters() ? lane.queue->find(who) : nullptr;
   if (waiter == nullptr) return;
   waiter->heard_at = now_;
-  lane.queue->set_leaves_at(*waiter, kNever);
+  if (!planted(Plant::new_bond_too_late)) lane.queue->set_leaves_at(*waiter, kNever);
   if (waiter->bonded) return;
   waiter->bonded = true;
   record_waiter(lane, *waiter);
@@ -192,9 +192,11 @@ void Rules::expire() {
   for (Lane* lane : lanes) {
     if (!lane->hold.held()) continue;
     const std::string_view reason = due_reason(lane->hold);
-    if (!reason.empty()) fail(*lane, EventKind::expired, reason, false);
+    if (reason.empty()) continue;
+    fail(*lane, EventKind::expired, reason, false);
+    if (planted(Plant::double_expiry) && lane->hold.held()) fail(*lane, EventKind::expired, reason, false);
   }
-  advance();
+  if (!planted(Plant::broken_bond_wakes_nobody)) advance();
   for (Lane* lane : lanes) {
     tell_ended(*lane);
     drop_retained(*lane);
@@ -233,7 +235,7 @@ Time Rules::next_deadline() const {
           consider(later(lane.hold.extras->progress_at, settings_.stall_timeout));
       }
     }
-    if (lane.queue) consider(lane.queue->next_leave());
+    if (lane.queue && !planted(Plant::grace_has_no_alarm)) consider(lane.queue->next_leave());
     if (lane.completion) consider(lane.completion->until);
     if (!lane.memory) return;
     if (lane.memory->ended) consider(now_);  // the next of them are told as soon as somebody looks

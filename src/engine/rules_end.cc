@@ -9,9 +9,11 @@ namespace turnstile {
 // S8, in its order. The lane may be nullptr: nobody ever asked for it.
 Refusal Rules::check_holder(const Lane* lane, const Requester& who, Token token) const {
   if (lane == nullptr || !lane->hold.held()) return Refusal::not_held;
-  if (lane->hold.node.view() != who.node.text) return Refusal::not_holder;
+  if (lane->hold.node.view() != who.node.text && !planted(Plant::anybody_may_unlock))
+    return Refusal::not_holder;
   if (token == Token::none)
     return lane->hold.request.view() == who.request.text ? Refusal::none : Refusal::not_holder;
+  if (planted(Plant::stale_unlock_accepted)) return Refusal::none;
   return lane->hold.token == token ? Refusal::none : Refusal::stale_token;
 }
 
@@ -63,7 +65,7 @@ CancelAnswer Rules::cancel(const CancelCommand& command) {  // S25
   Waiter* waiter = lane->has_waiters() ? lane->queue->find(command.who) : nullptr;
   if (waiter == nullptr) return {};
   leave_queue(*lane, *waiter, "cancelled");
-  advance();
+  if (!planted(Plant::cancel_wakes_nobody)) advance();
   return {true};
 }
 
@@ -71,7 +73,7 @@ void Rules::succeed(Lane& lane) {
   const OperationRules& rules = lane.rules();
   const NodeId node(out_.keep(lane.hold.node));
   const EndedHold hold = end_hold(lane, EventKind::completed, {}, false);
-  if (lane.failures > 0) {
+  if (lane.failures > 0 && !planted(Plant::failures_outlive_success)) {
     lane.failures = 0;
     record_lane(RecordKind::failures_erased, lane);
   }
@@ -93,7 +95,7 @@ void Rules::succeed(Lane& lane) {
     record_lane(RecordKind::completion_erased, lane);
   }
   if (rules.on_success == OnSuccess::share) end_queue(lane, Ending::skipped, {}, hold);  // S10: all at once
-  advance();
+  if (!planted(Plant::success_wakes_nobody)) advance();
 }
 
 // S12, and the path of every other end that is not a success.
@@ -101,7 +103,7 @@ void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permane
   const EndedHold hold = end_hold(lane, kind, text, permanent);
   const SharedText error(text);
   if (lane.has_waiters() && !permanent) {
-    ++lane.failures;
+    if (!planted(Plant::attempts_not_counted)) ++lane.failures;
     lane.remember().last_error = error;
     record(failures_record(lane));
   }
@@ -116,7 +118,8 @@ void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permane
     lane.completion.reset();
     record_lane(RecordKind::completion_erased, lane);
   }
-  if (permanent) end_queue(lane, Ending::failed, error, hold);
+  if (permanent && !planted(Plant::permanent_failure_ends_nobody))
+    end_queue(lane, Ending::failed, error, hold);
   advance();
 }
 
@@ -147,9 +150,9 @@ void Rules::void_other_lanes(const Lane& lane) {
     if (!other.memory) return;
     bool voided = other.memory->endings && other.memory->endings->erase_skips();
     for (EndedQueue* ended = other.memory->ended.get(); ended != nullptr; ended = ended->next.get()) {
-      if (ended->ending.how != Ending::skipped) continue;
+      if (ended->ending.how != Ending::skipped || planted(Plant::untold_skips_survive)) continue;
       ended->ending.until = Time{};
-      voided = true;
+      voided = !planted(Plant::untold_voids_forgotten) || voided;
     }
     if (!voided) return;
     // Not those that come later: a snapshot may have them when this is replayed over it.
@@ -265,13 +268,14 @@ void Rules::grant_waiter(Lane& lane, const Waiter& waiter) {
   Hold& own = lane.hold;
   const bool bonded = has_any_bond(lane, own.who());
   const bool claimed = bonded || !granted->polls.empty();
-  own.by_poll = !bonded && granted->polls.size() == 1;
+  own.by_poll = !bonded && granted->polls.size() == 1 && !planted(Plant::undelivered_stays_claimed);
   if (claimed) {
     start_deadline(own);
   } else {
     const bool silent = later(granted->heard_at, settings_.claim_timeout) <= now_;
+    const bool brief = silent && !planted(Plant::silent_waiter_blocks);
     own.deadline = Deadline::unclaimed;
-    own.until = later(now_, silent ? settings_.short_claim() : settings_.claim_timeout);  // S35
+    own.until = later(now_, brief ? settings_.short_claim() : settings_.claim_timeout);  // S35
   }
   if (own.monitor && !bonded) {
     const bool grace_runs = granted->leaves_at != kNever;

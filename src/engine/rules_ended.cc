@@ -77,6 +77,7 @@ void Rules::tell(Lane& lane, EndedQueue& ended, const Waiter& waiter) {
   for (PollId poll : told->polls) {
     wake.poll = poll;
     out_.wakes.push_back(wake);
+    if (planted(Plant::ended_told_twice)) out_.wakes.push_back(wake);
   }
 }
 
@@ -93,7 +94,7 @@ bool Rules::is_ended(const Lane& lane, const Requester& who) const {
 
 // All nodes of the queue whose long polls are open, in one pass over the set.
 void Rules::insert_references(const WaitQueue& waiters) {
-  if (!keeps_references()) return;
+  if (!keeps_references() || planted(Plant::ended_adds_no_reference)) return;
   std::vector<std::string_view> added;
   for (size_t i = 0; i < waiters.size(); ++i)
     if (!waiters.at(i).polls.empty()) added.push_back(waiters.at(i).node);

@@ -125,9 +125,10 @@ void Rules::dump() {
   const auto write = [this](const Record& record) { out_.records.push_back(record); };
   for_each_lane([&](Lane& lane) {
     if (lane.hold.held()) write(hold_record(lane));
-    for (size_t i = 0; lane.queue && i < lane.queue->size(); ++i)
+    const size_t waiters = lane.queue ? lane.queue->size() : 0;
+    for (size_t i = planted(Plant::snapshot_without_first_waiter) ? 1 : 0; i < waiters; ++i)
       write(waiter_record(lane, lane.queue->at(i)));
-    if (lane.completion) write(completion_record(lane));
+    if (lane.completion && !planted(Plant::snapshot_without_completion)) write(completion_record(lane));
     if (lane.failures > 0) write(failures_record(lane));
     if (!lane.memory) return;
     if (lane.memory->released.token != Token::none) write(released_record(lane));
@@ -141,7 +142,7 @@ void Rules::dump() {
         write(ending_record(RecordKind::ending_set, lane, at->waiters->at(i).who(), at->ending));
     }
   });
-  if (!resource_.references) return;
+  if (!resource_.references || planted(Plant::snapshot_without_references)) return;
   for (const Text& node : *resource_.references) write(reference_record(RecordKind::reference_set, node));
 }
 
@@ -277,7 +278,8 @@ void Rules::restart_times() {
     for (size_t i = 0; lane.queue && i < lane.queue->size(); ++i) {
       Waiter& waiter = lane.queue->at(i);
       waiter.heard_at = now_;
-      if (waiter.bonded) lane.queue->set_leaves_at(waiter, later(now_, settings_.bond_grace));
+      if (waiter.bonded && !planted(Plant::reload_forgets_grace))
+        lane.queue->set_leaves_at(waiter, later(now_, settings_.bond_grace));
     }
   });
 }

@@ -106,7 +106,8 @@ LockAnswer Rules::held_already(Lane& lane, const LockCommand& command) {
     apply_monitor(lane, *command.monitor);
   }
   const bool plain = hold.lease_ms == 0 && !hold.monitor;
-  if (!(plain && was_plain)) start_deadline(hold);  // max_hold is not extended by asking
+  const bool keeps_end = plain && was_plain && !planted(Plant::asking_prolongs_max_hold);
+  if (!keeps_end) start_deadline(hold);  // max_hold is not extended by asking
   record_hold(lane);
   LockAnswer answer = acquired_answer(lane);
   answer.bonded = bonded;
@@ -181,7 +182,7 @@ Rules::Admission Rules::admit(const Lane* lane, const Operation& operation, Node
     }
   }
   if (!keeps_references()) return admission;
-  if (dereference) erase_reference(node);
+  if (dereference && !planted(Plant::dereference_forgotten)) erase_reference(node);
   if (!resource_.references || operation.rules.guard == Guard::none) return admission;
   const bool skips = dereference || operation.rules.guard == Guard::skip;
   admission.state = skips ? LockState::skipped : LockState::refused;
@@ -212,7 +213,7 @@ bool Rules::waiter_in_the_way(const Lane* own, Scope scope, uint64_t before) con
     if (scope == Scope::resource || &lane == own)
       found = lane.queue->front().ticket < before;
     else
-      found = lane.queue->first_resource_scope() < before;
+      found = !planted(Plant::scopes_of_waiters_ignored) && lane.queue->first_resource_scope() < before;
   });
   return found;
 }

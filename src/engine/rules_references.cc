@@ -54,7 +54,8 @@ bool Rules::erase_reference(NodeId node) {
 
 void Rules::clear_references() {
   if (!resource_.references) return;
-  counters_.references.fetch_sub(resource_.references->size(), std::memory_order_relaxed);
+  if (!planted(Plant::cleared_references_count))
+    counters_.references.fetch_sub(resource_.references->size(), std::memory_order_relaxed);
   for (const Text& node : *resource_.references) record(reference_record(RecordKind::reference_erased, node));
   resource_.references.reset();
   named_.reset();

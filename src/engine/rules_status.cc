@@ -7,7 +7,9 @@
 namespace turnstile {
 
 const Completion* Rules::kept_completion(const Lane* lane) const {
-  if (lane == nullptr || !lane->completion || lane->completion->until <= now_) return nullptr;
+  if (lane == nullptr || !lane->completion) return nullptr;
+  const Time until = lane->completion->until;
+  if (planted(Plant::completion_outlives_its_time) ? until < now_ : until <= now_) return nullptr;
   return lane->completion.get();
 }
 
@@ -77,7 +79,7 @@ StatusAnswer Rules::status(const StatusCommand& command) {
   const bool somebody = !command.who.node.empty();
   if (somebody) tell_named(*lane, command.who);
   const bool holds = somebody && lane->hold.held() && lane->hold.who() == command.who;
-  if (holds) lane->hold.by_poll = false;
+  if (holds && !planted(Plant::status_keeps_by_poll)) lane->hold.by_poll = false;
   if (holds && !lane->hold.claimed()) {  // S14: asking claims
     claim(*lane);
     record_hold(*lane);
@@ -120,7 +122,7 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
   std::vector<Event> first;
   Lane* lane = find_lane(command.lane.operation);
   if (lane != nullptr) {
-    if (!command.who.node.empty()) tell_named(*lane, command.who);
+    if (!command.who.node.empty() && !planted(Plant::ended_not_told_first)) tell_named(*lane, command.who);
     const Endings::Entry* ending = command.who.node.empty() ? nullptr : ending_of(*lane, command.who);
     if (const Completion* last = kept_completion(lane)) {
       Event event = event_of(last->success ? EventKind::completed : EventKind::failed, *lane,

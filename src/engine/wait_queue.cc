@@ -44,7 +44,7 @@ Waiter& WaitQueue::add(std::unique_ptr<Waiter> waiter) {
   resource_scoped_ += added.scope == Scope::resource;
   note_leaving(added, true);
   if (!index_.empty()) {
-    index_.insert(&added);
+    if (!planted(Plant::index_misses_newcomers)) index_.insert(&added);
   } else if (size() >= kIndexFrom) {
     for (size_t i = head_; i < waiters_.size(); ++i) index_.insert(waiters_[i].get());
   }

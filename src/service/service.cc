@@ -186,10 +186,7 @@ void Service::take_snapshot(const std::stop_token& stop) {
     mark.number = gate_->last_event();
     write(mark);
     write(life_mark());
-    engine_->dump([&](const Record& record) {
-      if (planted(Plant::snapshot_without_references) && record.kind == RecordKind::reference_set) return;
-      write(record);
-    });
+    engine_->dump(write);
   };
   const Result<void> taken = journal_->snapshot(dump, stop);
   if (taken)

@@ -1,4 +1,4 @@
-// The deliberate defects (base/plant.h) that the simulation must find.
+// The deliberate defects of base/plant.h that the simulation must find; those of the engine are the model's.
 #pragma once
 
 #include <cstdint>
@@ -8,24 +8,9 @@
 
 namespace turnstile::sim {
 
-inline constexpr Plant kSimulationPlants[] = {
-    Plant::answer_before_sync,
-    Plant::sync_now_and_then,
-    Plant::failed_sync_ignored,
-    Plant::no_directory_sync,
-    Plant::snapshot_without_references,
-    Plant::event_before_answer,
-    Plant::event_before_sync,
-    Plant::lost_letter,
-    Plant::gate_of_one_loop,
-    Plant::batch_does_not_wait,
-    Plant::read_before_sync,
-    Plant::bond_lost_by_repeat,
-    Plant::full_stream_forgets,
-    Plant::catch_up_skips,
-    Plant::resume_with_gap,
-    Plant::ids_used_again,
-};
+#define TURNSTILE_PLANT(name, what) Plant::name,
+inline constexpr Plant kSimulationPlants[] = {TURNSTILE_SERVER_PLANTS(TURNSTILE_PLANT)};
+#undef TURNSTILE_PLANT
 
 inline constexpr uint64_t kMostHistories = 10'000;
 
