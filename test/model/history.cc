@@ -7,6 +7,7 @@
 #include <cstdio>
 #include <deque>
 #include <functional>
+#include <set>
 #include <utility>
 
 #include "base/hash.h"
@@ -36,7 +37,13 @@ class Runner {
         subject_(history.settings, history.first_token),
         invariants_(history.first_token),
         with_trace_(with_trace),
-        echo_(echo) {}
+        echo_(echo) {
+    for (const RandomCommand& command : history.commands) {
+      if (command.call == Call::pass_time || command.call == Call::reload) continue;
+      operations_.insert(command.operation);
+      resources_.insert(command.resource);
+    }
+  }
 
   Outcome run() {
     Outcome outcome;
@@ -325,7 +332,7 @@ class Runner {
     go_on();
     compare_steps(model_.expire(now_), subject_.expire(now_, limit));
     if (engine().next_deadline() <= now_) throw Mismatch{"something is still due after expire"};
-    for (const std::string& resource : all_resources()) compare_resource(resource);
+    for (const std::string& resource : resources_) compare_resource(resource);
   }
 
   // One call on both sides: the answer, the events and wakes, what was committed.
@@ -418,7 +425,7 @@ class Runner {
 
   // Everybody is told whose wait has ended. Nothing else may happen.
   void go_on() {
-    for (const std::string& resource : all_resources()) {
+    for (const std::string& resource : resources_) {
       for (bool unfinished = true; unfinished;) {
         Effects& effects = subject_.effects();
         engine().go_on(ResourceId(resource), now_, effects);
@@ -433,7 +440,7 @@ class Runner {
 
   void compare_resource(const std::string& resource) {
     std::vector<PlainStatus> raw;
-    for (const std::string& operation : all_operations()) {
+    for (const std::string& operation : operations_) {
       const StatusCommand asked{{OperationName(operation), ResourceId(resource)}, {}};
       PlainStatus real = plain(engine().status(asked, now_, subject_.effects()));
       if (real.queue_length > 32) reached(Rare::indexed_queue);
@@ -448,7 +455,7 @@ class Runner {
 
   void compare_everything() {
     if (!history_.told_late) go_on();
-    for (const std::string& resource : all_resources()) compare_resource(resource);
+    for (const std::string& resource : resources_) compare_resource(resource);
     if (engine().next_deadline() > model_.next_deadline())
       throw Mismatch{fmt::format("the engine would sleep until {}, past the deadline at {}",
                                  since_start(engine().next_deadline()), since_start(model_.next_deadline()))};
@@ -511,6 +518,7 @@ class Runner {
   Engine& engine() { return subject_.engine(); }
 
   const RandomHistory& history_;
+  std::set<std::string> operations_, resources_;  // that it names
   Model model_;
   Subject subject_;
   Invariants invariants_;

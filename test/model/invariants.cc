@@ -89,15 +89,16 @@ std::string Invariants::left(const Lane& lane, const PlainStatus& status) {
   std::vector<Waiting> still;
   for (const Waiting& waiting : queues_[lane]) {
     const int outcomes = outcomes_[lane][waiting.who];
-    const bool queued = std::ranges::find(status.queue, waiting.who, &PlainQueued::who) != status.queue.end();
+    // Both in the order of queueing: the next one that still is must be the next in the status.
+    const bool queued = still.size() < status.queue.size() && status.queue[still.size()].who == waiting.who;
     if (queued) still.push_back(waiting);
     if (outcomes > 1) return fmt::format("{} had {} outcomes", waiting.who.node, outcomes);
     if (queued && outcomes > 0) return fmt::format("{} had an outcome and still waits", waiting.who.node);
     if (queued && waiting.ticket < granted_ticket_[lane])
       return fmt::format("{} was overtaken", waiting.who.node);
+    if (queued) continue;
     for (const auto& [id, poll] : polls_)
-      if (!queued && poll.lane == lane && poll.who == waiting.who)
-        return fmt::format("poll {} was never woken", id);
+      if (poll.lane == lane && poll.who == waiting.who) return fmt::format("poll {} was never woken", id);
   }
   if (!std::ranges::equal(still, status.queue, {}, &Waiting::who, &PlainQueued::who))
     return "the queue changed its order";

@@ -14,7 +14,15 @@
 #include "history.h"
 #include "plants.h"
 
-namespace turnstile::model {
+namespace turnstile {
+
+// For GoogleTest, and so for the names that ctest shows.
+void PrintTo(Plant plant, std::ostream* out) {
+  for (const PlantText& text : kPlants)
+    if (text.plant == plant) *out << text.name;
+}
+
+namespace model {
 namespace {
 
 constexpr uint64_t kMost = 10'000;
@@ -64,16 +72,12 @@ class PlantedBugs : public testing::TestWithParam<Plant> {};
 
 TEST_P(PlantedBugs, IsFoundByTheModel) {
   const Search result = look_for(GetParam(), kMost);
-  EXPECT_TRUE(result.found) << "not in " << result.histories << " histories";
+  ASSERT_TRUE(result.found) << "not in " << result.histories << " histories";
   fmt::print("after {} histories: {}\n", result.histories, result.how);
 }
 
-std::string name_of(const testing::TestParamInfo<Plant>& info) {
-  for (const PlantText& text : kPlants)
-    if (text.plant == info.param) return std::string(text.name);
-  return "unknown";
-}
-INSTANTIATE_TEST_SUITE_P(Each, PlantedBugs, testing::ValuesIn(kModelPlants), name_of);
+INSTANTIATE_TEST_SUITE_P(Each, PlantedBugs, testing::ValuesIn(kModelPlants),
+                         [](const auto& tested) { return testing::PrintToString(tested.param); });
 
 // Else everything above would be found in an engine without a defect.
 TEST(NoPlantedBug, NothingIsFound) {
@@ -83,4 +87,5 @@ TEST(NoPlantedBug, NothingIsFound) {
 }
 
 }  // namespace
-}  // namespace turnstile::model
+}  // namespace model
+}  // namespace turnstile
