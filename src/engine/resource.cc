@@ -23,12 +23,8 @@ const Endings::Entry* Endings::find(const Requester& who) const {
 }
 
 void Endings::set(const Requester& who, Entry entry) {
-  const Time until = entry.until;
   std::string key = to_key(who);
-  // A snapshot gives them in the order of requesters; steps give them in the order of time, at the end.
-  auto at = order_.end();
-  while (at != order_.begin() && std::prev(at)->first > until) --at;
-  order_.emplace(at, until, key);
+  order_.emplace(entry.until, key);
   by_requester_[std::move(key)] = std::move(entry);
 }
 
@@ -42,11 +38,11 @@ bool Endings::erase_skips(Time until) {
 }
 
 void Endings::drop_until(Time now) {
-  while (!order_.empty() && order_.front().first <= now) {
-    const auto found = by_requester_.find(order_.front().second);
+  while (!order_.empty() && order_.begin()->first <= now) {
+    const auto found = by_requester_.find(order_.begin()->second);
     // It may have been erased, or set again with a later time, which has an entry of its own further back.
     if (found != by_requester_.end() && found->second.until <= now) by_requester_.erase(found);
-    order_.pop_front();
+    order_.erase(order_.begin());
   }
 }
 

@@ -5,9 +5,9 @@
 #pragma once
 
 #include <atomic>
-#include <deque>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -100,7 +100,7 @@ class Endings {
   // All that are remembered until then.
   bool erase_skips(Time until = kNever);
   void drop_until(Time now);
-  Time next() const { return order_.empty() ? kNever : order_.front().first; }
+  Time next() const { return order_.empty() ? kNever : order_.begin()->first; }
   // Calls visit(Requester, Entry) for each, in a fixed order.
   template <class Visit>
   void for_each(Visit visit) const {
@@ -109,7 +109,7 @@ class Endings {
 
  private:
   std::map<std::string, Entry, std::less<>> by_requester_;
-  std::deque<std::pair<Time, std::string>> order_;  // by `until`, which is mostly the order of set()
+  std::set<std::pair<Time, std::string>> order_;  // by `until`
 };
 
 // The open connections that show that requesters of a lane live (S21). Ten thousand may wait with one each,
