@@ -92,7 +92,6 @@ void Rules::bond_gained(Lane& lane, const Requester& who) {
   }
   Waiter* waiter = lane.has_waiters() ? lane.queue->find(who) : nullptr;
   if (waiter == nullptr) return;
-  waiter->heard_at = now_;
   if (!planted(Plant::new_bond_too_late)) lane.queue->set_leaves_at(*waiter, kNever);
   if (waiter->bonded) return;
   waiter->bonded = true;

@@ -17,7 +17,7 @@ struct Waiter {
   Text node, request, info;
   uint64_t ticket = 0;  // its place in the order of all waiters of the server
   Time since{};
-  Time heard_at{};  // when it last asked, or its long poll or a bond was seen (S35)
+  Time heard_at{};  // when it last asked, or a long poll or bond of its ended (S35)
   Duration lease{};
   Scope scope = Scope::operation;
   bool monitor = false;
