@@ -120,6 +120,20 @@ TEST_F(Undelivered, S36_ABondOrAnotherTokenKeepsIt) {
   EXPECT_EQ(t.holder("update", "r"), "n2");
 }
 
+TEST(Claim, S36_OfSeveralLongPollsOneThatWasAnsweredIsEnoughAndNoneIsNot) {
+  for (const int lost : {1, 2}) {
+    TestEngine t;
+    t.lock("job", "r", "holder");
+    t.lock(Ask("job", "r", "a").poll(1));
+    t.lock(Ask("job", "r", "a").poll(2));
+    t.succeed("job", "r", "holder");
+    t.break_poll("job", "r", "a", 1);
+    if (lost == 2) t.undelivered("job", "r", "a", t.status("job", "r").holder->token);
+    t.pass(10'000);
+    EXPECT_EQ(t.holder("job", "r"), lost == 1 ? "a" : "") << lost << " of 2 were lost";
+  }
+}
+
 TEST_F(Undelivered, S31_S36_SurvivesARestart) {
   t.undelivered("update", "r", "n2", token);
   const auto again = TestEngine::load(t.sink.log.records, t.now);

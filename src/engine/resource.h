@@ -45,7 +45,7 @@ struct Hold {
   Deadline deadline = Deadline::max_hold;
   Scope scope = Scope::operation;
   bool monitor = false;
-  bool by_poll = false;  // its only claim is the one long poll that its grant answered (S36)
+  uint16_t by_polls = 0;  // so many long polls that its grant answered are its only claim (S36)
 
   bool held() const { return token != Token::none; }
   bool claimed() const { return deadline != Deadline::unclaimed; }

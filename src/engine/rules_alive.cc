@@ -29,7 +29,7 @@ RenewAnswer Rules::renew(const RenewCommand& command) {
   const Refusal refusal = check_holder(lane, command.who, command.token);
   if (refusal != Refusal::none) return {refusal, {}};
   Hold& hold = lane->hold;
-  if (!planted(Plant::renew_keeps_by_poll)) hold.by_poll = false;
+  if (!planted(Plant::renew_keeps_by_poll)) hold.by_polls = 0;
   bool changed = false;
   if (!hold.claimed()) {
     claim(*lane);
@@ -86,7 +86,7 @@ bool Rules::has_bond(OperationName operation, const Requester& who, BondId bond)
 // Stops the grace of whoever has got a bond, or an open long poll, again.
 void Rules::bond_gained(Lane& lane, const Requester& who) {
   if (lane.hold.held() && lane.hold.who() == who) {
-    lane.hold.by_poll = false;
+    lane.hold.by_polls = 0;
     if (lane.hold.extras) lane.hold.extras->bond_until = kNever;
     return;
   }
@@ -151,12 +151,13 @@ std::optional<LockAnswer> Rules::end_poll(OperationName operation, const Request
   return queued_answer(*lane, *waiter);
 }
 
-// S36: nobody has read the answer that granted it, and nothing else shows that its holder knows.
+// S36: nobody has read the answer that granted it, and nothing else shows that its holder knows. Each of its
+// long polls tells that once, here or by breaking.
 void Rules::undelivered(OperationName operation, const Requester& who, Token token) {
   Lane* lane = find_lane(operation);
-  if (lane == nullptr || !lane->hold.held() || lane->hold.token != token || !lane->hold.by_poll) return;
-  if (lane->hold.who() != who) return;
-  lane->hold.by_poll = false;
+  if (lane == nullptr || !lane->hold.held() || lane->hold.token != token) return;
+  if (lane->hold.who() != who || lane->hold.by_polls == 0) return;
+  if (--lane->hold.by_polls > 0) return;  // another poll may have brought it
   lane->hold.deadline = Deadline::unclaimed;
   lane->hold.until = later(now_, settings_.claim_timeout);
   record_hold(*lane);

@@ -268,7 +268,7 @@ void Rules::grant_waiter(Lane& lane, const Waiter& waiter) {
   Hold& own = lane.hold;
   const bool bonded = has_any_bond(lane, own.who());
   const bool claimed = bonded || !granted->polls.empty();
-  own.by_poll = !bonded && granted->polls.size() == 1 && !planted(Plant::undelivered_stays_claimed);
+  if (!bonded && !planted(Plant::undelivered_stays_claimed)) own.by_polls = uint16_t(granted->polls.size());
   if (claimed) {
     start_deadline(own);
   } else {

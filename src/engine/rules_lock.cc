@@ -97,7 +97,7 @@ std::optional<LockAnswer> Rules::asked_again(Lane& lane, const LockCommand& comm
 LockAnswer Rules::held_already(Lane& lane, const LockCommand& command) {
   Hold& hold = lane.hold;
   const bool was_plain = hold.lease_ms == 0 && !hold.monitor;
-  hold.by_poll = false;
+  hold.by_polls = 0;
   if (!hold.claimed()) claim(lane);
   if (command.lease) hold.lease_ms = uint32_t(to_ms(*command.lease));
   bool bonded = false;

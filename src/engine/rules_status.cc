@@ -79,7 +79,7 @@ StatusAnswer Rules::status(const StatusCommand& command) {
   const bool somebody = !command.who.node.empty();
   if (somebody) tell_named(*lane, command.who);
   const bool holds = somebody && lane->hold.held() && lane->hold.who() == command.who;
-  if (holds && !planted(Plant::status_keeps_by_poll)) lane->hold.by_poll = false;
+  if (holds && !planted(Plant::status_keeps_by_poll)) lane->hold.by_polls = 0;
   if (holds && !lane->hold.claimed()) {  // S14: asking claims
     claim(*lane);
     record_hold(*lane);

@@ -186,7 +186,7 @@ Hold& Model::grant(Place& at, Hold hold, Time now, Step& out) {
 // S14: from the claim on, lease and max_hold run.
 void Model::claim(Place& at, Time now) {
   Hold& hold = *at.lane.hold;
-  hold.by_poll = false;
+  hold.by_polls = 0;
   if (!hold.unclaimed) return;
   hold.unclaimed = false;
   hold.claim_until = kNever;
@@ -276,7 +276,7 @@ void Model::grant_waiter(Place& at, const Who& who, Time now, Step& out) {
             .info = waiter.info};
   hold.bond_until = waiter.grace_until;  // goes on running if it is monitored
   hold.unclaimed = waiter.polls.empty() && !has_any_bond(at.lane, who);
-  hold.by_poll = waiter.polls.size() == 1 && !has_any_bond(at.lane, who);
+  hold.by_polls = has_any_bond(at.lane, who) ? 0 : waiter.polls.size();
   if (hold.unclaimed) {
     const bool silent = now - waiter.heard >= settings_.claim_timeout;
     hold.claim_until = now + (silent ? settings_.short_claim() : settings_.claim_timeout);

@@ -31,7 +31,7 @@ struct Hold {
   std::string info;
   std::optional<Progress> progress;
   bool unclaimed = false;
-  bool by_poll = false;  // S36: one open long poll is all that shows that it is known
+  size_t by_polls = 0;  // S36: so many long polls are all that shows that it is known
   Time claim_until = kNever, lease_until = kNever, max_until = kNever, bond_until = kNever,
        stall_until = kNever;
 

@@ -70,7 +70,8 @@ PlainLock Model::holder_asks_again(Place& at, const LockCommand& command, Time n
       bonded = true;
     }
   }
-  hold.unclaimed = hold.by_poll = false;
+  hold.unclaimed = false;
+  hold.by_polls = 0;
   hold.claim_until = kNever;
   start_clocks(hold, now);
   if (was_plain && hold.plain()) hold.max_until = max_until;  // asking again does not extend it

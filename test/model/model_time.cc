@@ -94,8 +94,7 @@ void Model::undelivered(const LaneName& lane, const Requester& who, Token token,
   Place at = place(lane);
   if (!at.lane.hold || at.lane.hold->token != uint64_t(token) || at.lane.hold->who != who_of(who)) return;
   Hold& hold = *at.lane.hold;
-  if (!hold.by_poll) return;
-  hold.by_poll = false;
+  if (hold.by_polls == 0 || --hold.by_polls > 0) return;
   hold.unclaimed = true;
   hold.claim_until = now + settings_.claim_timeout;
   hold.lease_until = hold.max_until = kNever;
@@ -182,7 +181,7 @@ std::map<std::string, Step> Model::restart(Time now) {
       lane.bonds.clear();
       if (!lane.hold) continue;
       Hold& hold = *lane.hold;
-      hold.by_poll = false;
+      hold.by_polls = 0;
       if (hold.unclaimed) hold.claim_until = now + settings_.claim_timeout;
       if (hold.lease_until != kNever) hold.lease_until = now + hold.lease;
       if (hold.monitor) hold.bond_until = now + settings_.bond_grace;
