@@ -1,7 +1,7 @@
 // Event streams: what a subscriber gets first, what follows, and the comments in between (S27, S28).
-#include <charconv>
 #include <stop_token>
 
+#include "api/event_id.h"
 #include "api/event_json.h"
 #include "api/query.h"
 #include "fake/memory_service.h"
@@ -10,14 +10,6 @@ namespace turnstile::fake {
 namespace {
 
 constexpr std::chrono::milliseconds kCommentEvery{10'000};
-
-// Anything that is none of our ids cannot be known, which id 0 never is.
-std::optional<uint64_t> parse_last_event_id(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  uint64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  return error == std::errc() && end == text.data() + text.size() ? id : 0;
-}
 
 }  // namespace
 

@@ -4,8 +4,7 @@
 // comes back after a while. Then the rest is read from the log, a part each time the reader has taken the
 // last one, until it is live again. So a burst costs nobody his stream, and none takes more memory than its
 // backlog.
-#include <charconv>
-
+#include "api/event_id.h"
 #include "api/event_json.h"
 #include "base/plant.h"
 #include "server/loop_handler.h"
@@ -14,14 +13,6 @@ namespace turnstile {
 namespace {
 
 constexpr Duration kCommentEvery = std::chrono::seconds(10);
-
-// The header of that name, if it is one of our ids. Anything else cannot be known, which id 0 never is.
-std::optional<uint64_t> parse_last_event_id(std::string_view text) {
-  if (text.empty()) return std::nullopt;
-  uint64_t id = 0;
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), id);
-  return error == std::errc() && end == text.data() + text.size() ? id : 0;
-}
 
 // The state as events. Only the last has an id: who comes back with it has been told all of it.
 void append_state(std::string& out, const std::vector<Event>& state, const Subscribed& subscribed) {
