@@ -19,12 +19,16 @@ RequestReader::Result RequestReader::read_head(InBuffer& in, const Limits& limit
     skipped_line_ = true;
     if (in.empty()) return Result::incomplete;
   }
-  const HeadScan::Result found = scan_.scan(in.view());
+  // No further than a head may be long: what follows must not decide between two refusals, or it would depend
+  // on how much of it has come.
+  const HeadScan::Result found = scan_.scan(in.view().substr(0, limits.max_head));
   if (found == HeadScan::Result::malformed)
     return refuse(incoming, 400, "The request head has a line that is folded or does not end with CR LF.");
-  const size_t head_size = found == HeadScan::Result::complete ? scan_.size() : in.size();
-  if (head_size > limits.max_head) return refuse(incoming, 431, "The request head is too large.");
-  if (found == HeadScan::Result::incomplete) return Result::incomplete;
+  if (found == HeadScan::Result::incomplete) {
+    if (in.size() > limits.max_head) return refuse(incoming, 431, "The request head is too large.");
+    return Result::incomplete;
+  }
+  const size_t head_size = scan_.size();
 
   Head head;
   if (const char* problem = parse_head(in.view().substr(0, head_size), head))

@@ -27,6 +27,24 @@ TEST(RequestReader, RefusesHeadsAndBodiesThatAreTooLargeAsSoonAsItKnows) {
             std::vector<std::string>{"413"});
 }
 
+TEST(RequestReader, RefusesALongHeadAlikeInWhateverPiecesItComes) {
+  Limits limits;
+  limits.max_head = 200;
+  const std::string head = "GET / HTTP/1.1\r\nHost: a\r\nX: ";
+  const auto expect = [&](const std::string& bytes, const std::string& status) {
+    for (const size_t piece : {size_t(1), size_t(7), size_t(100), bytes.size()})
+      EXPECT_EQ(read_in_pieces(bytes, piece, piece, limits), std::vector<std::string>{status})
+          << "pieces of " << piece;
+  };
+  // A line that is not well formed, behind the limit and before it.
+  expect(head + std::string(200, 'x') + "\r\nM\n", "431");
+  expect(head + std::string(200 - head.size() - 5, 'x') + "\r\nM\n" + std::string(200, 'x'), "400");
+  // An end exactly at the limit, and one byte behind it.
+  const std::string end = "\r\n\r\n";
+  expect(head + std::string(200 - head.size() - end.size(), 'x') + end, "GET /? ");
+  expect(head + std::string(201 - head.size() - end.size(), 'x') + end, "431");
+}
+
 TEST(RequestReader, TakesBodiesUpToTheLimitWithPaddingBehindThem) {
   const Limits limits;
   const std::string body(limits.max_batch_body, 'b');
