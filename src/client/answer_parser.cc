@@ -1,5 +1,6 @@
 #include "client/answer_parser.h"
 
+#include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
 #include <charconv>
@@ -45,9 +46,11 @@ class AnswerParser::Beast : public beast::http::basic_parser<false> {
   void on_response_impl(int code, Text, int, error_code&) override { answer.status = code; }
   void on_field_impl(beast::http::field name, Text, Text value, error_code&) override {
     if (name != beast::http::field::retry_after) return;
+    constexpr long kLongest = 24 * 60 * 60;  // so that nobody who counts in smaller units can run over
     long seconds = 0;
     const auto [end, wrong] = std::from_chars(value.data(), value.data() + value.size(), seconds);
-    if (wrong == std::errc() && seconds > 0) answer.retry_after = std::chrono::seconds(seconds);
+    if (wrong == std::errc() && seconds > 0)
+      answer.retry_after = std::chrono::seconds(std::min(seconds, kLongest));
   }
   void on_header_impl(error_code&) override {}
   void on_body_init_impl(const boost::optional<uint64_t>&, error_code&) override {}

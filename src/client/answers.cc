@@ -7,6 +7,9 @@ namespace {
 
 namespace dom = simdjson::dom;
 
+// A hundred years: no server of ours gives more, and a clock's time and so much can still be added.
+constexpr uint64_t kLongestLeaseMs = uint64_t(100) * 365 * 24 * 60 * 60 * 1000;
+
 // One object, read field by field. After a field that is not as promised, ok() is false and the rest is void.
 class Reader {
  public:
@@ -36,6 +39,12 @@ class Reader {
   std::optional<uint64_t> number_if(const char* name) {
     uint64_t value = 0;
     return get(name, value, false) ? std::optional(value) : std::nullopt;
+  }
+  std::optional<uint32_t> small_if(const char* name) {
+    const std::optional<uint64_t> value = number_if(name);
+    if (!value) return std::nullopt;
+    require(*value <= UINT32_MAX);
+    return uint32_t(*value);
   }
   std::vector<std::string> texts(const char* name) {
     std::vector<std::string> values;
@@ -168,7 +177,9 @@ Released unlock_of(Reader& from) {
 
 Milliseconds renew_of(Reader& from) {
   from.require(from.boolean("renewed", true));
-  return Milliseconds(from.number("lease_ms"));
+  const uint64_t lease_ms = from.number("lease_ms");
+  from.require(lease_ms <= kLongestLeaseMs);
+  return Milliseconds(lease_ms);
 }
 
 LaneStatus lane_of(Reader& from) {
@@ -184,7 +195,7 @@ LaneStatus lane_of(Reader& from) {
                           .since = inner.text("since"),
                           .info = inner.text("info")});
   });
-  lane.queue_length = uint32_t(from.number_if("queue_length").value_or(lane.queue.size()));
+  lane.queue_length = from.small_if("queue_length").value_or(uint32_t(lane.queue.size()));
   from.object("completion", [&](Reader& inner) {
     lane.completion = CompletionStatus{.node_id = inner.text("node_id"),
                                        .success = inner.boolean("success"),

@@ -1,6 +1,7 @@
 // Requests out and answers in.
 #include <gtest/gtest.h>
 
+#include "client/answer_parser.h"
 #include "client/answers.h"
 #include "client/requests.h"
 #include "client/server_url.h"
@@ -65,6 +66,31 @@ TEST(Answers, UnknownFieldsAreIgnoredAndWrongTypesAreNotOurs) {
         R"(["state"])", "<html>", "", R"({"state":"queued","holder":"x"})"}) {
     EXPECT_FALSE(read_lock(wrong)) << wrong;
   }
+}
+
+TEST(Answers, NumbersThatCannotBeAreNotOurs) {
+  EXPECT_EQ(read_renew(R"({"renewed":true,"lease_ms":86400000})"), Milliseconds(86'400'000));
+  EXPECT_FALSE(read_renew(R"({"renewed":true,"lease_ms":9223372036854775807})"));
+  EXPECT_FALSE(read_renew(R"({"renewed":true,"lease_ms":18446744073709551615})"));
+  EXPECT_FALSE(
+      read_renew_batch(R"({"answers":[{"status":200,"renewed":true,"lease_ms":18446744073709551615}]})"));
+  const std::string lane = R"({"locks":[{"type":"t","resource_id":"r","state":"idle","queue_length":)";
+  EXPECT_TRUE(read_list(lane + "4294967295}]}"));
+  EXPECT_FALSE(read_list(lane + "4294967296}]}"));
+}
+
+TEST(AnswerParser, ATimeToWaitThatRunsOverWhenItIsCountedInMillisecondsIsADay) {
+  const auto wait_of = [](const std::string& seconds) {
+    AnswerParser parser;
+    const std::string answer =
+        "HTTP/1.1 503 Busy\r\nRetry-After: " + seconds + "\r\nContent-Length: 0\r\n\r\n";
+    EXPECT_EQ(parser.feed(answer), AnswerParser::Fed::done);
+    return parser.take().retry_after;
+  };
+  using std::chrono::seconds;
+  EXPECT_EQ(wait_of("2"), seconds(2));
+  EXPECT_EQ(wait_of("9223372036854775807"), seconds(86'400));
+  EXPECT_EQ(wait_of("soon"), std::nullopt);
 }
 
 TEST(Answers, AStatusIsReadWhole) {
