@@ -27,6 +27,8 @@ class AnswerParser::Beast : public beast::http::basic_parser<false> {
   Fed feed(std::string_view bytes) {
     if (!rest_.empty()) {
       rest_ += bytes;
+      // The last chunk has no fewer bytes, and Beast asserts that it is not shown fewer of it a second time.
+      if (is_header_done() && chunked() && rest_.size() < kLastChunk) return Fed::more;
       bytes = rest_;
     }
     error_code error;
@@ -38,6 +40,8 @@ class AnswerParser::Beast : public beast::http::basic_parser<false> {
     rest_ = std::string(bytes.substr(used));
     return Fed::more;
   }
+
+  static constexpr size_t kLastChunk = std::string_view("0\r\n\r\n").size();
 
   Answer answer;
 

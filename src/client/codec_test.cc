@@ -79,6 +79,22 @@ TEST(Answers, NumbersThatCannotBeAreNotOurs) {
   EXPECT_FALSE(read_list(lane + "4294967296}]}"));
 }
 
+TEST(AnswerParser, TakesAnswersByteByByte) {
+  const auto read = [](const std::string& answer) {
+    AnswerParser parser;
+    for (const char& byte : answer)
+      EXPECT_EQ(parser.feed({&byte, 1}),
+                &byte == &answer.back() ? AnswerParser::Fed::done : AnswerParser::Fed::more)
+          << answer << " at " << &byte - answer.data();
+    return parser.take();
+  };
+  EXPECT_EQ(read("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}").body, "{}");
+  EXPECT_EQ(read("HTTP/1.1 204 None\r\n\r\n").status, 204);
+  const std::string chunked = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  EXPECT_EQ(read(chunked + "0\r\n\r\n").status, 200);
+  EXPECT_EQ(read(chunked + "1\r\na\r\n2;x=y\r\nbc\r\n0\r\n\r\n").body, "abc");
+}
+
 TEST(AnswerParser, ATimeToWaitThatRunsOverWhenItIsCountedInMillisecondsIsADay) {
   const auto wait_of = [](const std::string& seconds) {
     AnswerParser parser;
