@@ -93,9 +93,8 @@ TEST(Connection, AWaitingRequestHasNoTimeOut) {
   Limits limits;
   limits.header_timeout = limits.body_timeout = limits.idle_timeout = std::chrono::milliseconds(20);
   TestServer server(limits);
-  Client client(server.address());
-  client.send(get("/wait?300"));  // many idle time-outs later
-  EXPECT_EQ(client.receive()->body, "time is over");
+  const auto client = server.connect_with(get("/wait?300"));  // many idle time-outs later
+  EXPECT_EQ(client->receive()->body, "time is over");
   EXPECT_EQ(server.log().count("closed"), 0u);
 }
 

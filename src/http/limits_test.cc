@@ -17,11 +17,11 @@ TEST(Limits, L17_ASlowHeadIsCutOff) {
   Limits limits;
   limits.header_timeout = kShort;
   TestServer server(limits);
-  Client silent(server.address()), slow(server.address()), second(server.address());
+  Client silent(server.address()), slow(server.address());
   slow.send("GET /echo HTTP/1.1\r\nX-");
-  second.send(get("/echo") + "GET /e");
-  EXPECT_EQ(second.receive()->status, 200u);
-  for (Client* client : {&silent, &slow, &second}) {
+  const auto second = server.connect_with(get("/echo") + "GET /e");
+  EXPECT_EQ(second->receive()->status, 200u);
+  for (Client* client : {&silent, &slow, second.get()}) {
     const auto answer = client->receive();
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->status, 408u);
@@ -47,8 +47,7 @@ TEST(Limits, AConnectionMayBeClosedInTheTurnInWhichItsTimeIsOver) {
   Limits limits;
   limits.header_timeout = kShort;
   TestServer server(limits);
-  Client client(server.address());
-  client.send(get("/wait") + "GET /e");
+  const auto client = server.connect_with(get("/wait") + "GET /e");
   const ConnectionId id = server.await_waiting();
   std::promise<void> closed;
   server.on_loop([&](Loop& loop) {
@@ -62,8 +61,8 @@ TEST(Limits, AConnectionMayBeClosedInTheTurnInWhichItsTimeIsOver) {
     });
   });
   closed.get_future().wait();
-  EXPECT_EQ(client.receive()->status, 200u);
-  client.receive_all();  // nothing, or a 408 where the machine was slower than the time-out
+  EXPECT_EQ(client->receive()->status, 200u);
+  client->receive_all();  // nothing, or a 408 where the machine was slower than the time-out
 }
 
 TEST(Limits, L17_ASlowBodyIsCutOff) {

@@ -300,13 +300,12 @@ TEST(Stream, HasNoIdleTimeOut) {
   Limits limits;
   limits.idle_timeout = limits.header_timeout = limits.write_timeout = std::chrono::milliseconds(20);
   TestServer server(limits);
-  Client stream_client(server.address()), other(server.address());
-  stream_client.send(get("/stream"));
+  const auto stream_client = server.connect_with(get("/stream"));
   const ConnectionId stream = server.await_stream();
-  other.send(get("/wait?200"));
-  EXPECT_EQ(other.receive()->body, "time is over");
+  const auto other = server.connect_with(get("/wait?200"));
+  EXPECT_EQ(other->receive()->body, "time is over");
   EXPECT_EQ(server.stream(stream, "data: still here\n\n"), Streamed::queued);
-  EXPECT_TRUE(stream_client.receive_until("data: still here\n\n"));
+  EXPECT_TRUE(stream_client->receive_until("data: still here\n\n"));
 }
 
 }  // namespace

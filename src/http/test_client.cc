@@ -282,4 +282,13 @@ ConnectionId TestServer::await_stream() {
   return std::exchange(log_.last_stream, ConnectionId::none);
 }
 
+std::unique_ptr<Client> TestServer::connect_with(std::string_view bytes) {
+  std::unique_ptr<Client> client;
+  on_loop([&](Loop&) {  // which accepts nobody meanwhile
+    client = std::make_unique<Client>(address());
+    client->send(bytes);
+  });
+  return client;
+}
+
 }  // namespace turnstile::http

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -103,6 +104,9 @@ class TestServer {
   Streamed stream(ConnectionId stream, const std::string& bytes);
   ConnectionId await_waiting();
   ConnectionId await_stream();
+  // A connection whose first bytes are there when the server accepts it, so that no stall of the machine
+  // makes them later than a time-out that is meant for something else.
+  std::unique_ptr<Client> connect_with(std::string_view bytes);
 
  private:
   TestHandler::Log log_;
