@@ -95,9 +95,14 @@ class Node {
   std::unique_ptr<LockArbiter> arbiter_;
 };
 
+// Fails when it takes longer than only something broken does.
 template <class Condition>
 void wait_until(Condition condition) {
-  while (!condition()) std::this_thread::sleep_for(2ms);
+  const auto give_up = std::chrono::steady_clock::now() + 60s;
+  while (!condition()) {
+    ASSERT_LT(std::chrono::steady_clock::now(), give_up) << "what was waited for has not come";
+    std::this_thread::sleep_for(2ms);
+  }
 }
 
 }  // namespace turnstile::content

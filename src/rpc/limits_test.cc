@@ -1,6 +1,7 @@
 // Clients that take too little, send too much, or open too many: each is bounded, and the others are served.
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <thread>
 
 #include "rpc/message_reader.h"
@@ -100,13 +101,17 @@ TEST_F(FewServerTest, MoreConnectionsThanAllowedAreClosedAtOnce) {
   EXPECT_FALSE(refused.await([] { return false; }));
   EXPECT_TRUE(refused.gone());
   clients.pop_back();
-  while (true) {  // the server sees it go in its own time
+  const auto is_served = [&] {
     TestClient next(socket_);
     const int32_t call = next.begin("/t/Echo");
     next.send(call, framed("x"));
     next.end(call);
-    if (next.await_end(call)) break;
-  }
+    return next.await_end(call);
+  };
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  bool served = false;  // the server sees it go in its own time
+  while (!served && std::chrono::steady_clock::now() < give_up) served = is_served();
+  EXPECT_TRUE(served);
 }
 
 TEST_F(ServerTest, ALongTextOfAnErrorIsCut) {
@@ -209,13 +214,20 @@ TEST_F(ServerTest, OutOfDescriptorsItWaitsWithoutBurningTheProcessor) {
     ::clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &used);
     return std::chrono::seconds(used.tv_sec) + std::chrono::nanoseconds(used.tv_nsec);
   };
-  const auto cpu_before = cpu();
-  std::this_thread::sleep_for(std::chrono::milliseconds(400));  // nothing happens: that is what is tested
-  const auto used = cpu() - cpu_before;
+  // Nothing happens: that is what is tested. One that burns uses all that it gets, each time; what else may
+  // cost something in this process (a page that comes from the disk, a sanitizer's housekeeping) does not.
+  const auto used_in_a_while = [&] {
+    const auto cpu_before = cpu();
+    std::this_thread::sleep_for(std::chrono::milliseconds(400));
+    return cpu() - cpu_before;
+  };
+  auto least = used_in_a_while();
+  for (int i = 0; i < 9 && least >= std::chrono::milliseconds(20); ++i)
+    least = std::min(least, used_in_a_while());
   EXPECT_EQ(served.call("/t/Echo", "x").status(), 0);
   ASSERT_EQ(::setrlimit(RLIMIT_NOFILE, &before), 0);
   EXPECT_EQ(waiting.call("/t/Echo", "x").status(), 0);
-  EXPECT_LT(used, std::chrono::milliseconds(20));
+  EXPECT_LT(least, std::chrono::milliseconds(20));
 }
 
 }  // namespace
