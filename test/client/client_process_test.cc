@@ -26,6 +26,11 @@ LockRequest request(const std::string& operation, const std::string& resource = 
   return {.operation = operation, .resource = resource};
 }
 
+std::string way_name(const testing::TestParamInfo<WaitBy>& way) {
+  constexpr const char* kNames[] = {"Automatic", "LongPoll", "Stream", "StatusPoll"};
+  return kNames[size_t(way.param)];
+}
+
 // Something that another thread waits for.
 template <class T>
 class Box {
@@ -37,7 +42,10 @@ class Box {
   }
   T take() {
     std::unique_lock lock(mutex_);
-    changed_.wait(lock, [&] { return !values_.empty(); });
+    if (!changed_.wait_for(lock, 60s, [&] { return !values_.empty(); })) {
+      ADD_FAILURE() << "what was waited for has not come";
+      return T();
+    }
     T value = std::move(values_.front());
     values_.erase(values_.begin());
     return value;
@@ -50,14 +58,20 @@ class Box {
 };
 
 void wait_until_queued(LockClient& client, const std::string& operation, size_t length) {
-  while (client.status(operation, "r")->queue.size() < length) std::this_thread::yield();
+  EXPECT_TRUE(eventually([&] {
+    const auto seen = client.status(operation, "r");
+    return seen && seen->queue.size() >= length;
+  }));
 }
 
 // What a client hears of everything, from when it surely hears everything.
 struct Listening {
   explicit Listening(LockClient& client)
       : subscription(client.subscribe({}, [this](const Event& event) { hear(event); })) {
-    while (!open) (void)client.try_lock(request("mutex", "probe"));  // and abandon it
+    EXPECT_TRUE(eventually([&] {
+      (void)client.try_lock(request("mutex", "probe"));  // and abandon it
+      return open.load();
+    }));
   }
   void hear(const Event& event) {
     if (event.resource == "probe") {
@@ -183,7 +197,7 @@ TEST_P(L8, ChainOfImmediateFailuresOver100WaitersNeverStalls) {
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryWay, L8,
-                         testing::Values(WaitBy::automatic, WaitBy::stream, WaitBy::status_poll));
+                         testing::Values(WaitBy::automatic, WaitBy::stream, WaitBy::status_poll), way_name);
 
 TEST(Waiters, SkipTogetherWhenTheWorkIsDone) {
   ServerProcess server;
@@ -241,6 +255,8 @@ TEST_P(L12, ACancelledWaiterIsGoneWhenLockReturns) {
   auto held = a.lock(request("mutex"));
   ClientSettings settings = server.settings("b");
   settings.wait_by = GetParam();
+  // None of what it waits for ends by itself within the time that is measured below.
+  settings.long_poll = settings.heartbeat = settings.status_interval = 10min;
   LockClient b = std::move(*LockClient::create(settings));
   std::stop_source stop;
   Clock::time_point stopped_at;
@@ -252,12 +268,12 @@ TEST_P(L12, ACancelledWaiterIsGoneWhenLockReturns) {
   const auto result = b.lock(request("mutex"), kForEver, stop.get_token());
   stopper.join();
   EXPECT_EQ(result.error().code, ErrorCode::cancelled);
-  EXPECT_LT(Clock::now() - stopped_at, 2s);  // not the 30 s of a long poll; a round trip, on an idle machine
+  EXPECT_LT(Clock::now() - stopped_at, 60s);  // a round trip, on a machine that may be busy
   EXPECT_EQ(a.status("mutex", "r")->queue_length, 0u);
 }
 
 INSTANTIATE_TEST_SUITE_P(EveryWay, L12,
-                         testing::Values(WaitBy::automatic, WaitBy::stream, WaitBy::status_poll));
+                         testing::Values(WaitBy::automatic, WaitBy::stream, WaitBy::status_poll), way_name);
 
 // Answers each connection with the beginning of a stream, and then says nothing.
 class SilentServer {
@@ -318,7 +334,10 @@ TEST(L7, AStreamSilentForTwoHeartbeatsIsGivenUpAndResumedBehindItsLastEvent) {
   LockClient a = std::move(*LockClient::create(settings));
   auto subscription = a.subscribe({}, [](const Event&) {});
   EXPECT_EQ(server.next_head().find("Last-Event-ID"), std::string::npos);
-  EXPECT_NE(server.next_head().find("Last-Event-ID: 41"), std::string::npos);
+  // On a machine that stalls it may be given up before its first event is read, even several times.
+  std::string head;
+  for (int i = 0; i < 50 && head.find("Last-Event-ID") == std::string::npos; ++i) head = server.next_head();
+  EXPECT_NE(head.find("Last-Event-ID: 41"), std::string::npos);
 }
 
 TEST(Subscriptions, TellEveryEventInOrderAndGoOnAfterARestart) {
@@ -350,7 +369,9 @@ TEST(Subscriptions, EndWithAnErrorThatTryingAgainWouldNotMend) {
 TEST(Waiters, KeepTheirPlaceOverAKillOfTheServer) {
   const auto folder =
       std::filesystem::temp_directory_path() / ("turnstile-place-" + std::to_string(getpid()));
-  ServerProcess server({"--store", "file:" + folder.string()});
+  // However long the waiter takes to come back.
+  ServerProcess server(
+      {"--store", "file:" + folder.string(), "--bond-grace", "10m", "--claim-timeout", "10m"});
   LockClient a = server.client("a"), b = server.client("b");
   auto held = a.lock(request("mutex"));
   std::jthread waiter([&] {
@@ -368,14 +389,26 @@ TEST(Holds, WithAShortLeaseAreKeptByTheClientsThread) {
   ServerProcess server;
   LockClient a = server.client("a");
   LockRequest asked = request("mutex");
-  asked.lease = 1000ms;
-  auto held = a.lock(asked);
-  held->hold.report_progress(3, 4);
-  // Renewals are seen by the progress that they carry, and by the belief that they prolong.
-  while (a.status("mutex", "r")->holder->done != 3u) std::this_thread::sleep_for(5ms);
-  const auto first = held->hold.believed_until();
-  while (held->hold.believed_until() == first) std::this_thread::sleep_for(5ms);
-  EXPECT_NE(held->hold.state(), HoldState::lost);
+  // A machine that stalls for so long that it runs out spoils one try; a client that does not renew, all.
+  const auto is_kept = [&] {
+    asked.lease *= 2;
+    auto held = a.lock(asked);
+    if (!held || !held->acquired) return false;
+    held->hold.report_progress(3, 4);
+    const auto is_lost = [&] { return held->hold.state() == HoldState::lost; };
+    // Renewals are seen by the progress that they carry, and by the belief that they prolong.
+    EXPECT_TRUE(eventually([&] {
+      const auto seen = a.status("mutex", "r");
+      return is_lost() || (seen && seen->holder && seen->holder->done == 3u);
+    }));
+    const auto first = held->hold.believed_until();
+    EXPECT_TRUE(eventually([&] { return is_lost() || held->hold.believed_until() != first; }));
+    return !is_lost();
+  };
+  asked.lease = 500ms;
+  bool kept = false;
+  for (int i = 0; i < 5 && !kept; ++i) kept = is_kept();
+  EXPECT_TRUE(kept);
 }
 
 TEST(Holds, WithMonitorLiveAsLongAsTheirSubscription) {
@@ -409,11 +442,15 @@ size_t entries(const char* folder) {
 
 TEST(Clients, LeaveNoThreadAndNoDescriptorBehind) {
   ServerProcess server;
+  const size_t threads = entries("/proc/self/task");
   {
     LockClient warm = server.client("warm");
     EXPECT_TRUE(warm.lock(request("mutex")));
   }
-  const size_t threads = entries("/proc/self/task"), descriptors = entries("/proc/self/fd");
+  // What the warm one used is gone, or will be in a moment.
+  EXPECT_TRUE(eventually([&] { return entries("/proc/self/task") == threads; }))
+      << entries("/proc/self/task");
+  const size_t descriptors = entries("/proc/self/fd");
   for (int i = 0; i < 5; ++i) {
     std::optional<LockClient> a(server.client("a"));
     LockRequest asked = request("mutex");
@@ -424,8 +461,11 @@ TEST(Clients, LeaveNoThreadAndNoDescriptorBehind) {
     a.reset();  // holds and subscriptions may outlive it
     EXPECT_TRUE(held->hold.release(WorkResult::succeeded()));
   }
-  EXPECT_EQ(entries("/proc/self/task"), threads);
-  EXPECT_EQ(entries("/proc/self/fd"), descriptors);
+  // A thread that was joined is seen in /proc until the kernel has buried it.
+  EXPECT_TRUE(eventually([&] { return entries("/proc/self/task") == threads; }))
+      << entries("/proc/self/task");
+  EXPECT_TRUE(eventually([&] { return entries("/proc/self/fd") == descriptors; }))
+      << entries("/proc/self/fd");
 }
 
 TEST(Clients, SpeakOverAUnixSocket) {

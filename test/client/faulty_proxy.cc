@@ -1,5 +1,6 @@
 #include "faulty_proxy.h"
 
+#include <arpa/inet.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
@@ -18,17 +19,17 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-sockaddr_in loopback(int port) {
+sockaddr_in ipv4(const std::string& host, int port) {
   sockaddr_in address{};
   address.sin_family = AF_INET;
-  address.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+  TS_CHECK(::inet_pton(AF_INET, host.c_str(), &address.sin_addr) == 1, "an address in digits");
   address.sin_port = htons(uint16_t(port));
   return address;
 }
 
-int connect_to(int port) {
+int connect_to(const std::string& host, int port) {
   const int fd = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  const sockaddr_in address = loopback(port);
+  const sockaddr_in address = ipv4(host, port);
   if (::connect(fd, reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     ::close(fd);
     return -1;
@@ -59,9 +60,10 @@ struct FaultyProxy::Link {
   std::string late;  // what is delivered then, first
 };
 
-FaultyProxy::FaultyProxy(int server_port) : server_port_(server_port) {
+FaultyProxy::FaultyProxy(const std::string& server_host, int server_port)
+    : server_host_(server_host), server_port_(server_port) {
   listener_ = ::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-  sockaddr_in address = loopback(0);
+  sockaddr_in address = ipv4("127.0.0.1", 0);
   socklen_t size = sizeof address;
   TS_CHECK(
       ::bind(listener_, reinterpret_cast<sockaddr*>(&address), size) == 0 && ::listen(listener_, 64) == 0,
@@ -140,7 +142,7 @@ void FaultyProxy::accept_one() {
   const int client = ::accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC);
   const int yes = 1;
   ::setsockopt(client, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
-  const int server = connect_to(server_port_);
+  const int server = connect_to(server_host_, server_port_);
   if (server < 0) {
     ::close(client);
     return;
@@ -188,7 +190,7 @@ bool FaultyProxy::misbehave(Link& link) {
       return true;
     case FaultKind::repeat:
       link.replaced.push_back(link.server);
-      link.server = connect_to(server_port_);
+      link.server = connect_to(server_host_, server_port_);
       send_all(link.server, sent_);
       return link.server >= 0;
     case FaultKind::none:

@@ -30,7 +30,7 @@ struct Fault {
 // Threads: one of its own that forwards; the members are for one other.
 class FaultyProxy {
  public:
-  explicit FaultyProxy(int server_port);
+  FaultyProxy(const std::string& server_host, int server_port);
   ~FaultyProxy();
 
   int port() const { return port_; }
@@ -49,6 +49,7 @@ class FaultyProxy {
   bool misbehave(Link& link);
   void close(Link& link);
 
+  const std::string server_host_;
   const int server_port_;
   int port_ = 0;
   int listener_ = -1, bell_ = -1;

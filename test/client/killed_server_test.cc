@@ -37,7 +37,10 @@ class KilledServer : public testing::Test {
     LockClient observer = server_.client("observer");
     for (size_t i = 0; i < kWaiters; ++i) {
       threads_.emplace_back([this, operation, i] { wait(operation, i); });
-      while (observer.status(operation, "r")->queue_length <= i) std::this_thread::sleep_for(1ms);
+      ASSERT_TRUE(eventually([&] {
+        const auto seen = observer.status(operation, "r");
+        return seen && seen->queue_length > i;
+      }));
     }
   }
   void wait(const std::string& operation, size_t index) {

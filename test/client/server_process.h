@@ -8,9 +8,11 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "turnstile/lock_client.h"
@@ -27,11 +29,30 @@ inline std::string turnstiled_path() {
 #endif
 }
 
+// Whether the condition holds within a time that only something broken takes.
+template <class Condition>
+bool eventually(Condition condition) {
+  const auto give_up = std::chrono::steady_clock::now() + std::chrono::seconds(60);
+  while (!condition()) {
+    if (std::chrono::steady_clock::now() > give_up) return false;
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  }
+  return true;
+}
+
+// A loopback address that is this process's alone: between the end of a server and its next start nobody
+// else, and no connection that is just being made, is given its port.
+inline std::string own_address() {
+  const int pid = getpid();
+  return "127." + std::to_string(1 + pid / 65536 % 250) + "." + std::to_string(pid / 256 % 256) + "." +
+         std::to_string(1 + pid % 254);
+}
+
 // Started by the constructor, killed by the destructor. Threads: one.
 class ServerProcess {
  public:
   explicit ServerProcess(std::vector<std::string> arguments = {"--store", "memory"}) : arguments_(arguments) {
-    start("127.0.0.1:0");
+    start(own_address() + ":0");
   }
   ~ServerProcess() { kill_now(); }
 
@@ -47,6 +68,7 @@ class ServerProcess {
     start(address_);
   }
   int port() const { return std::stoi(address_.substr(address_.rfind(':') + 1)); }
+  std::string host() const { return address_.substr(0, address_.rfind(':')); }
   std::string url() const { return "http://" + address_; }
   ClientSettings settings(const std::string& node) const { return {.servers = {url()}, .node_id = node}; }
   LockClient client(const std::string& node) const { return std::move(*LockClient::create(settings(node))); }
