@@ -23,7 +23,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.append(os.path.join(HERE, "../process"))
 from client import Client, Stream  # noqa: E402
 from node import Node  # noqa: E402
-from processes import Process, binary, free_port, read, wait_until  # noqa: E402
+from processes import Process, binary, free_port, own_address, read, wait_until  # noqa: E402
 from registry_proxy import RegistryProxy  # noqa: E402
 
 _clusters = []
@@ -43,7 +43,7 @@ class Cluster:
         self._processes, self.nodes, self.mount, self.proxy = [], [], None, None
         self._start_server()
         self._start_registry()
-        self.proxy = RegistryProxy(self.registry_port)
+        self.proxy = RegistryProxy(own_address(), self.registry_port)
         names = [f"node-{chr(ord('a') + i)}" for i in range(nodes)]
         roots = getattr(self, "_roots_" + shared)(names)
         self.nodes = [Node(self, name, roots) for name, roots in zip(names, roots)]
@@ -66,9 +66,9 @@ class Cluster:
 
     def _start_server(self):
         self.server_port = port = free_port()
-        self.server_url = f"http://127.0.0.1:{port}"
+        self.server_url = f"http://{own_address()}:{port}"
         self._server_command = [binary("turnstiled"), "--store", "file:" + self._path("journal"),
-                                "--listen", f"127.0.0.1:{port}"]
+                                "--listen", f"{own_address()}:{port}"]
         self.start_server()
 
     def start_server(self, flags=None):
@@ -89,9 +89,9 @@ class Cluster:
         with open(config, "w", encoding="utf-8") as file:
             json.dump({"version": 0.1, "log": {"level": "info", "accesslog": {"disabled": False}},
                        "storage": {"filesystem": {"rootdirectory": self._path("registry")}},
-                       "http": {"addr": f"127.0.0.1:{self.registry_port}"}}, file)
+                       "http": {"addr": f"{own_address()}:{self.registry_port}"}}, file)
         self.registry = self._run(["docker-registry", "serve", config], "registry")
-        wait_until(lambda: self._answers(f"http://127.0.0.1:{self.registry_port}"), "the registry")
+        wait_until(lambda: self._answers(f"http://{own_address()}:{self.registry_port}"), "the registry")
 
     def _roots_plain(self, names):
         """One directory is everybody's root."""
@@ -143,11 +143,11 @@ class Cluster:
 
     def server(self):
         """A connection to turnstiled, for looking."""
-        return Client("127.0.0.1", self.server_port)
+        return Client(own_address(), self.server_port)
 
     def watch(self, digest):
         """The events of a blob's pulls, from now on."""
-        return Stream("127.0.0.1", self.server_port, "/lock/subscribe", query={"type": "pull", "resource_id": digest})
+        return Stream(own_address(), self.server_port, "/lock/subscribe", query={"type": "pull", "resource_id": digest})
 
     def references(self, digest):
         """Which nodes use it, as the server says, or the nodes' files."""
@@ -183,7 +183,7 @@ class Cluster:
             run("umoci", "raw", "add-layer", "--image", image, tar)
         run("umoci", "config", "--image", image, "--config.cmd", "/bin/sh")
         run("skopeo", "--insecure-policy", "copy", "--dest-tls-verify=false", f"oci:{image}",
-            f"docker://127.0.0.1:{self.registry_port}/{name}:v{seed}")
+            f"docker://{own_address()}:{self.registry_port}/{name}:v{seed}")
         shutil.rmtree(layout)
         return f"127.0.0.1:{self.proxy.port}/{name}:v{seed}", self._blobs_of(name, f"v{seed}")
 
@@ -203,7 +203,7 @@ class Cluster:
 
     def _blobs_of(self, name, tag):
         raw = subprocess.run(["skopeo", "inspect", "--raw", "--tls-verify=false",
-                              f"docker://127.0.0.1:{self.registry_port}/{name}:{tag}"],
+                              f"docker://{own_address()}:{self.registry_port}/{name}:{tag}"],
                              check=True, capture_output=True).stdout
         manifest = json.loads(raw)
         blobs = {"sha256:" + hashlib.sha256(raw).hexdigest(): len(raw)}

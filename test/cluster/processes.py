@@ -49,9 +49,17 @@ def die_with_parent():
     _libc.prctl(1, signal.SIGKILL)
 
 
+def own_address():
+    """A loopback address that only this process uses, so that a port which was free there stays free until it is taken,
+    and also between two lives of a server."""
+    pid = os.getpid()
+    return f"127.{1 + pid // 65536 % 250}.{pid // 256 % 256}.{1 + pid % 254}"
+
+
 def free_port():
+    """At own_address()."""
     with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
+        probe.bind((own_address(), 0))
         return probe.getsockname()[1]
 
 

@@ -14,8 +14,8 @@ CHUNK = 128 * 1024
 class RegistryProxy:
     """Threads: one for each connection. `delivered[path]` are the bytes of a blob that were sent, `gets` how often."""
 
-    def __init__(self, registry_port):
-        self.registry_port = registry_port
+    def __init__(self, host, registry_port):
+        self.host, self.registry_port = host, registry_port
         self.gets = collections.Counter()
         self.delivered = collections.Counter()
         self.corrupt = set()          # paths of which one byte is changed
@@ -71,7 +71,7 @@ class RegistryProxy:
             self.delivered.clear()
 
     def _serve(self, handler):
-        upstream = http.client.HTTPConnection("127.0.0.1", self.registry_port)
+        upstream = http.client.HTTPConnection(self.host, self.registry_port)
         try:
             upstream.request(handler.command, handler.path,
                              headers={k: v for k, v in handler.headers.items() if k.lower() != "accept-encoding"})

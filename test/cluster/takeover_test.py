@@ -13,8 +13,9 @@ from cluster_case import ROUNDS, ClusterCase, main
 from processes import read, wait_until
 
 HALF = 4 << 20
-# Seconds: the lease that the plugin asks for, the server's grace for broken connections, and a busy machine.
-WITHIN = 10 + 3 + 7
+# Seconds: the lease that the plugin asks for, the server's grace for broken connections, and a very busy machine.
+# What it must not be is the server's longest hold, an hour.
+WITHIN = 10 + 3 + 77
 
 
 class KilledHalfWay(ClusterCase):
