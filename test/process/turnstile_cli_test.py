@@ -362,30 +362,40 @@ class ExecTest(CliCase):
         self.kill_the_holder(["--lease", "2s"], "lease")
 
     def test_kill_9_of_the_holder_with_a_bond_hands_over_within_the_grace(self):
-        killed = self.kill_the_holder(["--lease", "10m", "--bond"], "bond")
-        self.assertLess(time.monotonic() - killed, 300, "by the grace of a second, not by the lease of ten minutes")
+        # That it was the bond's end, after a grace of a second, is what the next one is told; a lease has an hour left.
+        self.kill_the_holder(["--lease", "1h", "--bond"], "bond")
 
     def kill_the_holder(self, flags, reason):
+        def scenario(i):
+            self.resource += str(i)
+            self.log += str(i)
+            return self.one_killed_holder(flags, reason)
+        self.race(scenario)
+
+    def one_killed_holder(self, flags, reason):
+        """False: the machine stalled, so that the holder had lost its lease before it could be killed."""
         # A child, a grandchild, and one that has left the group and the session.
         script = ('sleep 600 & echo $! >> "$1"; (sleep 600 & echo $! >> "$1"); setsid sleep 600 & '
                   'echo $! >> "$1"; echo $$ >> "$1"; wait')
         holder = self.exec(script, *flags)
         wait_until(lambda: len(read_lines(self.log)) == 4, "it runs")
         pids = [int(line) for line in read_lines(self.log)]
-        alive_then = os.path.join(self.directory, "alive")
+        alive_then = self.log + "-alive"
         # A zombie is gone; whether somebody has buried it is init's business.
         check = "".join(f"grep -qs '^State:.[^ZX]' /proc/{pid}/status && echo {pid} >> {alive_then}; " for pid in pids)
         other = self.begin("exec", "pull", self.resource, "--", "sh", "-c",
                            f'{check} echo "$TURNSTILE_PREVIOUS_ERROR"; echo $TURNSTILE_ATTEMPT', node="b")
-        wait_until(lambda: self.queued() == ["b"], "b waits")
-        killed = time.monotonic()
+        wait_until(lambda: self.queued() == ["b"] or holder.poll() is not None, "b waits")
+        if holder.poll() is not None:
+            other.communicate(timeout=PATIENCE)
+            return False
         os.kill(holder.pid, signal.SIGKILL)
         for pid in pids:
             wait_until(lambda: not alive(pid), f"{pid} is gone")
         out, _ = other.communicate(timeout=PATIENCE)
         self.assertEqual((other.returncode, out), (OK, f"{reason}\n2\n"))
         self.assertEqual(read_lines(alive_then), [])
-        return killed
+        return True
 
     def test_a_lost_lease_ends_the_group_before_the_next_begins(self):
         server = self.own_server("--bond-grace", "10m", store="memory")
@@ -395,13 +405,12 @@ class ExecTest(CliCase):
         holder = self.exec(script, "--lease", "2s", url=url)
         wait_until(lambda: len(read_lines(self.log)) == 2, "it runs")
         os.kill(server.pid, signal.SIGSTOP)
-        stopped = time.monotonic()
+        # Nobody but the program itself can end it now: the server says nothing.
         _, error = holder.communicate(timeout=PATIENCE)
         self.assertEqual(holder.returncode, LOST)
         self.assertRegex(error, r"\Aturnstile: lost pull [^\n]*lease[^\n]*\n\Z")
         for pid in read_lines(self.log):
             self.assertFalse(alive(int(pid)))
-        self.assertLess(time.monotonic() - stopped, 30)
         os.kill(server.pid, signal.SIGCONT)
 
     def test_a_stopped_cli_does_not_keep_its_command_alive(self):
@@ -423,8 +432,10 @@ class ExecTest(CliCase):
         self.assertFalse(alive(int(read_lines(self.log)[0])))
 
     def test_the_hold_is_renewed_for_as_long_as_the_command_runs(self):
-        done = self.turnstile("exec", "build", self.resource, "--lease", "2s", "--", "sleep", "5")
-        self.assertEqual((done.returncode, done.stderr), (OK, ""))
+        def scenario(i):
+            done = self.turnstile("exec", "build", f"{self.resource}{i}", "--lease", "2s", "--", "sleep", "5")
+            return (done.returncode, done.stderr) == (OK, "")
+        self.race(scenario)
 
     def test_ctrl_c_reaches_the_command_in_a_terminal(self):
         pid, main = pty.fork()
