@@ -78,10 +78,17 @@ def plain_environment(**changes):
     return {**kept, **changes}
 
 
+def preload(source, **environment):
+    """A library of this folder's between the server and the system, as environment variables."""
+    library = os.path.join(temporary_directory(), "preload.so")
+    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, os.path.join(HERE, source), "-ldl"], check=True)
+    return {"LD_PRELOAD": library, "ASAN_OPTIONS": "verify_asan_link_order=0", **environment}
+
+
 class Server:
     """One turnstiled and its data directory, over several lives of the process."""
 
-    def __init__(self, *flags, store="file", environment=None, wrapper=(), limits=None, ignore_signals=()):
+    def __init__(self, *flags, store="file", environment=None, limits=None, ignore_signals=()):
         self.flags = list(flags)
         for flag, value in PATIENT.items():
             if flag not in flags:
@@ -90,7 +97,6 @@ class Server:
         if os.environ.get("TEST_THREADS") and "--threads" not in flags:
             self.flags += ["--threads", os.environ["TEST_THREADS"]]
         self.environment = environment or {}
-        self.wrapper = list(wrapper)
         self.limits = limits or {}
         self.ignore_signals = ignore_signals
         self.directory = temporary_directory()
@@ -107,7 +113,7 @@ class Server:
 
     def start(self):
         """Returns when it listens."""
-        command = [*self.wrapper, binary(), "--listen", f"{self.host}:{self.port}", "--store", self.store, *self.flags]
+        command = [binary(), "--listen", f"{self.host}:{self.port}", "--store", self.store, *self.flags]
         with open(self._log_path, "ab") as log:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, cwd=self.directory,
@@ -123,7 +129,7 @@ class Server:
             if line.startswith("listening on "):
                 self.addresses.append(line[len("listening on "):].strip())
         self.port = int(self.addresses[0].rsplit(":", 1)[1])
-        self.pid = self._find_pid()
+        self.pid = self.process.pid
         return self
 
     def _before_exec(self):
@@ -133,13 +139,6 @@ class Server:
             resource.setrlimit(what, (value, value))
         for number in self.ignore_signals:
             signal.signal(number, signal.SIG_IGN)
-
-    def _find_pid(self):
-        """Under a wrapper such as strace the server is a child of the process that we have started."""
-        if not self.wrapper:
-            return self.process.pid
-        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children", encoding="ascii") as children:
-            return int(children.read().split()[0])
 
     def alive(self):
         return self.process is not None and self.process.poll() is None

@@ -7,7 +7,6 @@ import json
 import os
 import signal
 import socket
-import subprocess
 import urllib.parse
 
 import harness
@@ -339,11 +338,8 @@ def unknown_paths(recorder, server, client, operations):
 def stuck_disk(recorder, operations):
     """503 from everything that is described with it, when 64 MiB wait for a disk that stands still."""
     directory = harness.temporary_directory()
-    library, mark = os.path.join(directory, "stuck_disk.so"), os.path.join(directory, "stuck")
-    source = os.path.join(harness.HERE, "stuck_disk.c")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, source, "-ldl"], check=True)
-    server = Server(environment={"LD_PRELOAD": library, "STUCK_WHILE": mark,
-                                 "ASAN_OPTIONS": "verify_asan_link_order=0"}).start()
+    mark = os.path.join(directory, "stuck")
+    server = Server(environment=harness.preload("disk.c", DISK_STUCK_WHILE=mark)).start()
     try:
         with open(mark, "w", encoding="ascii"):
             pass

@@ -7,22 +7,12 @@ import json
 import os
 import select
 import socket
-import subprocess
 import threading
 import time
 
 import harness
-from harness import Server, ServerCase, wait_until
+from harness import Server, ServerCase, preload, wait_until
 from streams_test import Occurrences
-
-HERE = os.path.dirname(os.path.abspath(__file__))
-
-
-def preload(source, **environment):
-    """A library of ours between the server and the system, as environment variables."""
-    library = os.path.join(harness.temporary_directory(), "preload.so")
-    subprocess.run(["gcc", "-shared", "-fPIC", "-O1", "-o", library, os.path.join(HERE, source), "-ldl"], check=True)
-    return {"LD_PRELOAD": library, "ASAN_OPTIONS": "verify_asan_link_order=0", **environment}
 
 
 class Longest:
@@ -210,7 +200,7 @@ class LostGrantTest(ServerCase):
     def test_S36_a_grant_whose_poll_broke_before_it_was_told_passes_on(self):
         mark = os.path.join(harness.temporary_directory(), "stuck")
         server = self.own_server("--claim-timeout", "1s", "--max-hold", "1h",
-                                 environment=preload("stuck_disk.c", STUCK_WHILE=mark))
+                                 environment=preload("disk.c", DISK_STUCK_WHILE=mark))
         client = server.client()
         self.hold("a", "own", client=client)
         lost = self.poll("lost", "own", server=server)
