@@ -110,9 +110,10 @@ class OrderTest(DiskCase):
         for thread in threads:
             thread.join()
         self.assertEqual(answers, [200] * 400)
-        # An answer that leaves belongs to a batch before the one that is under way: at most one write is unsynced.
+        # An answer that leaves belongs to a batch before the one that is under way, which is one write, or two where the
+        # log's file is made longer.
         lags = [int(line.split()[1]) - int(line.split()[2]) for line in self.lines() if line.startswith("a")]
-        self.assertLessEqual(max(lags), 1, "more than the batch under way was not synced")
+        self.assertLessEqual(max(lags), 2, "more than the batch under way was not synced")
 
 
 class SlowDiskTest(DiskCase):
