@@ -1,5 +1,6 @@
-"""./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then abuse at full size, then kills and races
-among real containerds (some 25 minutes more). Exit code 0: all well.
+"""./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then 200 kills within 200,000 calls (10 minutes on a
+quiet machine), then abuse at full size, then kills and races among real containerds (some 25 minutes more). Exit code 0:
+all well.
 
 The same tests as in CI, with other numbers: 10,000 slow connections, 5,000 streams and 1,000 that nobody reads, a
 million keys; ten times the rounds of the cluster. Each round of kills has a seed of its own, which is printed, so that
@@ -14,6 +15,7 @@ import time
 import harness
 
 KILLS_A_ROUND = 50
+MANY_KILLS = {"TURNSTILE_KILLS": "200", "TURNSTILE_OPERATIONS": "200000", "TURNSTILE_CLIENTS": "16", "TEST_THREADS": "4"}
 FULL_SIZE = 20  # times what CI does
 CLUSTER_TESTS = ("cluster_test.py", "takeover_test.py", "kills_test.py", "removal_race_test.py")
 SKIPPED = 77  # their exit code where no cluster can run; they say why
@@ -40,9 +42,11 @@ def main():
     good, rounds = True, 0
     while good and (rounds == 0 or time.monotonic() < end):
         rounds += 1
-        good = run("kill_test.py", TURNSTILE_KILLS=str(KILLS_A_ROUND), TURNSTILE_SEED=str(random.randrange(1_000_000)))
+        good = run("kill_test.py", TURNSTILE_KILLS=str(KILLS_A_ROUND), TURNSTILE_SEED=str(random.randrange(1_000_000)),
+                   TEST_THREADS=random.choice("14"))
         left = max(0, (end - time.monotonic()) / 60)
         print(f"== {rounds * KILLS_A_ROUND} kills, {left:.1f} minutes left", flush=True)
+    good = run("kill_test.py", **MANY_KILLS) and good
     size = min(FULL_SIZE, harness.allow_many_files() // SOCKETS_A_SIZE)
     if size < FULL_SIZE:
         print(f"== only {size * 500} connections, because of ulimit -n", flush=True)
