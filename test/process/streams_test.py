@@ -263,7 +263,7 @@ class Occurrences:
 class SlowReaderTest(ServerCase):
     STALLED = 200
 
-    def test_L15_S30_readers_that_do_not_read_are_cut_off_and_nobody_else_notices(self):
+    def test_L15_S30_readers_that_do_not_read_are_cut_off_and_everybody_else_goes_on(self):
         stalled = []
         self.addCleanup(lambda: [raw.close() for raw in stalled])
         query = urllib.parse.urlencode({"type": "own", "resource_id": self.resource})
