@@ -152,9 +152,15 @@ TEST_P(S32_FailedCall, MakesNothingDurableAfterItEvenIfTheDiskRecovers) {
   ASSERT_EQ(journal.errors().size(), 1u);
   EXPECT_NE(journal.errors()[0].find("No space left"), std::string::npos);
 }
+std::string call_name(const ::testing::TestParamInfo<DiskCall>& call) {
+  constexpr const char* kNames[] = {"Create", "Write",  "Truncate",     "Sync",
+                                    "Rename", "Remove", "SyncDirectory"};
+  return kNames[size_t(call.param)];
+}
 INSTANTIATE_TEST_SUITE_P(FileJournal, S32_FailedCall,
                          ::testing::Values(DiskCall::write, DiskCall::sync, DiskCall::create,
-                                           DiskCall::sync_directory));
+                                           DiskCall::sync_directory),
+                         call_name);
 
 TEST(FileJournal, S31_ARecoveredBatchIsSyncedBeforeAnybodyCanBeToldOfIt) {
   SimulatedDisk disk;
