@@ -133,6 +133,33 @@ def check_tokens(grants):
     return problems
 
 
+class Intervals:
+    """Calls as (invoke, ret), each of which took effect somewhere in between. Questions take O(log n)."""
+
+    def __init__(self, calls):
+        self.by_ret, self.latest_invokes = self._running(sorted((ret, invoke) for invoke, ret in calls))
+        self.by_invoke, self.latest_rets = self._running(sorted(calls))
+
+    @staticmethod
+    def _running(pairs):
+        """The first numbers, and the greatest of the second ones up to there."""
+        firsts, greatest = [], []
+        for first, second in pairs:
+            firsts.append(first)
+            greatest.append(max(second, greatest[-1]) if greatest else second)
+        return firsts, greatest
+
+    def latest_over_before(self, time):
+        """The latest invoke of those that had returned before."""
+        at = bisect.bisect_left(self.by_ret, time)
+        return self.latest_invokes[at - 1] if at else None
+
+    def may_come_between(self, begin, end):
+        """Whether one of them may have taken effect from begin to end."""
+        at = bisect.bisect_right(self.by_invoke, end)
+        return at > 0 and self.latest_rets[at - 1] >= begin
+
+
 class Resource:
     """The part of a history that is about one resource: all its lanes, because some holds exclude all others (S7)."""
 
@@ -254,10 +281,10 @@ class Resource:
         for operation in SHARED:
             done = sorted(self.successes(operation), key=lambda r: r.ret)
             returns = [r.ret for r in done]
-            others = sorted((r.invoke, r.ret) for other in VOIDS - {operation} for r in voiding[other])
+            others = Intervals([(r.invoke, r.ret) for other in VOIDS - {operation} for r in voiding[other]])
             for grant in (g for g in self.grants if g.operation == operation):
                 at = bisect.bisect_left(returns, grant.invoke) - 1
-                if at >= 0 and not any(ret >= done[at].invoke and invoke <= grant.ret for invoke, ret in others):
+                if at >= 0 and not others.may_come_between(done[at].invoke, grant.ret):
                     problems.append(f"done already: token {grant.token} was given after the success of {done[at].token}")
             begun = min([r.invoke for r in done] + [c.invoke for c in self.changes if c.added]
                         + [r.invoke for r in voiding["pull"]], default=NEVER)
@@ -271,35 +298,37 @@ class References:
 
     def __init__(self, resource):
         self.resource = resource
-        self.adds, self.removals = collections.defaultdict(list), collections.defaultdict(list)
-        self.cleared = []  # intervals in which all were taken out
+        adds, removals = collections.defaultdict(list), collections.defaultdict(list)
         for change in resource.changes:
-            (self.adds if change.added else self.removals)[change.node].append((change.invoke, change.ret))
+            (adds if change.added else removals)[change.node].append((change.invoke, change.ret))
         for release in resource.successes("pull"):
-            self.adds[release.node].append((release.invoke, release.ret))
+            adds[release.node].append((release.invoke, release.ret))
         for a in resource.untold + resource.grants:
             if a.operation == "pull" and a.outcome == "skipped" and a.who:
-                self.adds[a.who[0]].append((a.invoke, a.ret))
+                adds[a.who[0]].append((a.invoke, a.ret))
             if a.operation == "delete" and a.dereference and a.who:
-                self.removals[a.who[0]].append((a.invoke, a.ret))
-        self.cleared = [(r.invoke, r.ret) for r in resource.successes("delete")]
+                removals[a.who[0]].append((a.invoke, a.ret))
+        cleared = [(r.invoke, r.ret) for r in resource.successes("delete")]  # of all nodes
+        self.adds = collections.defaultdict(lambda: Intervals([]), {n: Intervals(calls) for n, calls in adds.items()})
+        self.removals = {node: Intervals(removals[node] + cleared) for node in adds}
 
     def surely_there(self, node, begin, end):
         """Whether the node was in the set at every moment from begin to end: an add that was acknowledged before, and
-        nothing that could have taken it out since."""
-        gone = self.removals[node] + self.cleared
-        return any(ret < begin and not any(removed >= invoke and sent <= end for sent, removed in gone)
-                   for invoke, ret in self.adds[node])
+        nothing that could have taken it out since. The one that was sent last is the best witness."""
+        added = self.adds[node].latest_over_before(begin)
+        return added is not None and not self.removals[node].may_come_between(added, end)
 
     def surely_gone(self, node, begin, end):
         """The other way round; also if it has never been there."""
-        if not any(invoke <= end for invoke, _ in self.adds[node]):
+        if not self.adds[node].may_come_between(-NEVER, end):
             return True
-        return any(removed < begin and not any(ret >= sent and invoke <= end for invoke, ret in self.adds[node])
-                   for sent, removed in self.removals[node] + self.cleared)
+        removed = self.removals[node].latest_over_before(begin)
+        return removed is not None and not self.adds[node].may_come_between(removed, end)
 
     def check(self):
         problems, nodes = [], set(self.adds)
+        changes = sorted((c for c in self.resource.changes if c.added), key=lambda c: c.invoke)
+        sent = [change.invoke for change in changes]
         for look in self.resource.ref_looks:
             problems += [f"reference lost: {node} used it, and was not seen at {look.ret}"
                          for node in sorted(nodes - look.nodes) if self.surely_there(node, look.invoke, look.ret)]
@@ -312,6 +341,6 @@ class References:
                          and self.surely_there(node, grant.invoke, grant.ret)]
             end = self.resource.surely_until[grant.token]
             problems += [f"{change.node} was added while token {grant.token} was held for a delete"
-                         for change in self.resource.changes
-                         if change.added and grant.ret < change.invoke and change.ret < end]
+                         for change in changes[bisect.bisect_right(sent, grant.ret):bisect.bisect_left(sent, end)]
+                         if change.ret < end]
         return problems
