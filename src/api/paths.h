@@ -34,7 +34,7 @@ enum class Path : uint8_t {
 inline constexpr size_t kPaths = size_t(Path::root) + 1;
 
 // As bits, so that a path's methods are a set.
-enum PathMethod : uint8_t { kGet = 1, kHead = 2, kPost = 4 };
+enum PathMethod : uint8_t { kNoMethodOfOurs = 0, kGet = 1, kHead = 2, kPost = 4 };
 
 // Nothing: 404. The path is taken as it came, not decoded: no path of ours needs an escape.
 std::optional<Path> find_path(std::string_view path);

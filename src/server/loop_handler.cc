@@ -26,7 +26,7 @@ http::Handled LoopHandler::handle(const Request& request, Responder& responder) 
   const PathMethod method = request.method == http::Method::get    ? kGet
                             : request.method == http::Method::post ? kPost
                             : request.method == http::Method::head ? kHead
-                                                                   : PathMethod(0);
+                                                                   : kNoMethodOfOurs;
   if (!allows(*path, method))
     return respond_error(responder, make_error(ErrorCode::method_not_allowed), allow_header(*path));
   if (!is_command(*path)) return info(*path, responder);

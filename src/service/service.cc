@@ -52,12 +52,12 @@ Result<std::unique_ptr<Service>> Service::begin(const EngineSettings& settings,
                                                 Metrics& metrics, OnFailed on_failed,
                                                 const TimeSource& time) {
   std::unique_ptr<Service> service(new Service(settings, std::move(journal), loops, metrics));
-  if (const Result<void> loaded = service->load(on_failed, time); !loaded)
+  if (const Result<void> loaded = service->load(std::move(on_failed), time); !loaded)
     return std::unexpected(loaded.error());
   return service;
 }
 
-Result<void> Service::load(const OnFailed& on_failed, const TimeSource& time) {
+Result<void> Service::load(OnFailed on_failed, const TimeSource& time) {
   const auto start = std::chrono::steady_clock::now();
   uint64_t last_event = 0, last_first = 0;  // of all lives before this one
   const Result<Recovered> recovered = journal_->recover([&](const Record& record) {
@@ -82,7 +82,7 @@ Result<void> Service::load(const OnFailed& on_failed, const TimeSource& time) {
   if (!planted(Plant::ids_used_again)) gate_->unanswered((gate_->commit(begun), begun));
 
   journal_->start([this](uint64_t sequence) { gate_->durable(sequence); },
-                  [this, on_failed](const Error& error) {
+                  [this, on_failed = std::move(on_failed)](const Error& error) {
                     gate_->close();
                     on_failed(error);
                   });
@@ -155,7 +155,7 @@ void Service::distribute(Effects& effects, LoopPort* from) {
 }
 
 void Service::deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, LoopPort* from) {
-  if (from == link->port) return from->answer_poll(answer);
+  if (from && from == link->port) return from->answer_poll(answer);
   if (!link->mailbox.put(std::move(answer)) || planted(Plant::lost_letter)) return;
   post(link, [link = link.get()](LoopPort& port) {
     for (const PollAnswer& each : link->mailbox.take_all()) port.answer_poll(each);
