@@ -4,6 +4,7 @@
 
 #include <string>
 #include <thread>
+#include <utility>
 #include <vector>
 
 namespace turnstile {
@@ -27,7 +28,7 @@ TEST(SharedText, LivesAsLongAsItsLastOwner) {
     kept = made;
     SharedText moved = std::move(made);
     EXPECT_EQ(moved.view(), kept.view());
-    kept = kept;
+    kept = std::as_const(kept);  // itself
   }
   EXPECT_EQ(kept.view(), "some text that is longer than any buffer inside of it");
   kept = SharedText();

@@ -123,9 +123,7 @@ TEST_F(Retries, EveryCodeOfTheServersHasAClass) {
       {503, "store_unavailable", ErrorCode::unavailable},
       {503, "shutting_down", ErrorCode::unavailable}};
   for (const auto& [status, code, expected] : table) {
-    transport->otherwise = [status = status, code = code](const Exchange&) {
-      return answer(status, refusal(code));
-    };
+    transport->otherwise = [status, code](const Exchange&) { return answer(status, refusal(code)); };
     const auto reply = call();
     ASSERT_FALSE(reply);
     EXPECT_EQ(reply.error().error.code, expected) << code;

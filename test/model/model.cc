@@ -326,7 +326,7 @@ void Model::settle(ResourceModel& resource) {
       lane.failures = 0;
       lane.last_error.clear();
     }
-    std::erase_if(lane.bonds, [&lane = lane](const Bond& bond) {
+    std::erase_if(lane.bonds, [&lane](const Bond& bond) {
       const bool holds = lane.hold && lane.hold->who == bond.who;
       return bond.connection && !holds && !find_waiter(lane, bond.who);
     });
