@@ -78,8 +78,8 @@ SettingRow bool_row(std::string name, std::string argument, std::string help, Fi
 }
 
 template <class Value, class Field>
-SettingRow choice_row(std::string name, std::string help, std::vector<std::pair<std::string, Value>> words,
-                      Field field) {
+SettingRow choice_row(std::string name, std::string help,
+                      const std::vector<std::pair<std::string, Value>>& words, Field field) {
   std::string argument;
   for (const auto& [word, value] : words) argument += (argument.empty() ? "" : "|") + word;
   return {std::move(name),
