@@ -17,8 +17,10 @@ target_compile_options(turnstile_options INTERFACE
   -fno-omit-frame-pointer -pthread)
 target_link_libraries(turnstile_options INTERFACE Threads::Threads fmt::fmt spdlog::spdlog)
 if(CMAKE_CXX_COMPILER_ID MATCHES "Clang")
-  # libstdc++ 12 uses in its own stable_sort what it calls deprecated.
-  target_compile_options(turnstile_options INTERFACE -Wthread-safety -Wthread-safety-beta -Wno-deprecated-declarations)
+  # libstdc++ 12 uses in its own stable_sort what it calls deprecated. And who names the fields that matter leaves out
+  # the others on purpose.
+  target_compile_options(turnstile_options INTERFACE -Wthread-safety -Wthread-safety-beta -Wno-deprecated-declarations
+    -Wno-missing-designated-field-initializers)
 else()
   # g++ 12 reports these in its own library's inlined code.
   target_compile_options(turnstile_options INTERFACE -Wno-restrict -Wno-stringop-overflow -Wno-array-bounds -Wno-maybe-uninitialized)
