@@ -59,6 +59,7 @@ ssize_t Connection::send_some() {
   constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
   const int socket = socket_.get();
   if (!stream_ || stream_->empty()) {
+    TS_CHECK(out_, "who sends has something to send");
     const std::string_view bytes = out_->view();
     return ::send(socket, bytes.data(), bytes.size(), kFlags);
   }
