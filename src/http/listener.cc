@@ -73,6 +73,7 @@ Result<void> clear_way(const std::string& path, const sockaddr_un& address) {
     return fail(
         fmt::format("Cannot listen on unix:{}: a file that is not a socket is there. Move it away.", path));
   const UniqueFd probe(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
+  if (probe.get() < 0) return cannot_listen("unix:" + path, errno);
   const int result = ::connect(probe.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address);
   if (result == 0 || errno != ECONNREFUSED)
     return cannot_listen("unix:" + path, result == 0 ? EADDRINUSE : errno);
