@@ -77,9 +77,9 @@ class KilledWhileWriting(ClusterCase):
             writer.stopping.set()
         for writer in writers:
             writer.join()
-        print(f"{5 * ROUNDS} kills, {len(acknowledged)} blobs; when killed: {under_way} ingests under way, "
-              f"{unacknowledged} blobs published and not yet acknowledged; "
-              f"{sum(len(writer.failures) for writer in writers)} ingests failed and were tried again", flush=True)
+        print(f"counted: {5 * ROUNDS} kills, {len(acknowledged)} blobs, {under_way} ingests under way at a kill, "
+              f"{unacknowledged} blobs published and not yet acknowledged at a kill, "
+              f"{sum(len(writer.failures) for writer in writers)} ingests that failed and were tried again", flush=True)
         self.assert_has(node, acknowledged)
         self.assertEqual(node.ingests(), [], "what was under way has been finished")
         self.assertEqual(set(acknowledged),

@@ -52,8 +52,8 @@ class KillTest(unittest.TestCase):
         self.assertEqual(checker.check(history), [])
         self.assert_all_becomes_free()
         done = self.workload.done
-        print(f"{self.rounds} kills, {self.workload.answered()} answers, {done['acquired']} grants; "
-              f"{dict(sorted(done.items()))}", flush=True)
+        rest = ", ".join(f"{number} {what}" for what, number in sorted(done.items()))
+        print(f"counted: {self.rounds} kills, {self.workload.answered()} answers, {rest}", flush=True)
         self.assertGreater(done["acquired"], self.rounds * CLIENTS)
 
     def wait_for_progress(self, at_least=0):

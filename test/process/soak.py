@@ -1,6 +1,6 @@
 """./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then 200 kills within 200,000 calls (10 minutes on a
 quiet machine), then abuse at full size, then kills and races among real containerds (some 25 minutes more). Exit code 0:
-all well.
+all well. What was done and found is written to a file, too.
 
 The same tests as in CI, with other numbers: 10,000 slow connections, 5,000 streams and 1,000 that nobody reads, a
 million keys; ten times the rounds of the cluster. Each round of kills has a seed of its own, which is printed, so that
@@ -13,23 +13,34 @@ import sys
 import time
 
 import harness
+from soak_report import Report
 
 KILLS_A_ROUND = 50
 MANY_KILLS = {"TURNSTILE_KILLS": "200", "TURNSTILE_OPERATIONS": "200000", "TURNSTILE_CLIENTS": "16", "TEST_THREADS": "4"}
 FULL_SIZE = 20  # times what CI does
 CLUSTER_TESTS = ("cluster_test.py", "takeover_test.py", "kills_test.py", "removal_race_test.py")
-SKIPPED = 77  # their exit code where no cluster can run; they say why
 SOCKETS_A_SIZE = 520  # that the largest test of abuse opens, for each of these
+REPORTS = os.path.join(harness.HERE, "../../build/soak")
+
+report = Report()
 
 
 def run(file, **environment):
+    """Shows what the test says. Returns whether it ended well."""
     started = time.monotonic()
-    shown = " ".join(f"{name}={value}" for name, value in environment.items())
-    print(f"== {shown} {file}", flush=True)
-    code = subprocess.call([sys.executable, os.path.join(harness.HERE, file)], env={**os.environ, **environment})
-    word = {0: "good", SKIPPED: "skipped"}.get(code, "FAILED")
-    print(f"== {file}: {word} after {time.monotonic() - started:.0f} s", flush=True)
-    return code in (0, SKIPPED)
+    shown = " ".join([*(f"{name}={value}" for name, value in environment.items()), file])
+    print(f"== {shown}", flush=True)
+    said = []
+    with subprocess.Popen([sys.executable, os.path.join(harness.HERE, file)], env={**os.environ, **environment},
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, errors="replace") as test:
+        for line in test.stdout:
+            print(line, end="", flush=True)
+            said.append(line)
+    word = {0: "good", harness.SKIPPED: "skipped"}.get(test.returncode, "FAILED")
+    seconds = time.monotonic() - started
+    print(f"== {file}: {word} after {seconds:.0f} s", flush=True)
+    report.add(shown, word, seconds, said)
+    return word != "FAILED"
 
 
 def main():
@@ -53,6 +64,7 @@ def main():
     good = run("abuse_test.py", TURNSTILE_ABUSE=str(max(1, size))) and good
     for file in CLUSTER_TESTS:
         good = run(os.path.join("../cluster", file), TURNSTILE_ROUNDS="10") and good
+    print("report: " + report.write(REPORTS))
     print("all well" if good else "something FAILED: see above")
     sys.exit(0 if good else 1)
 
