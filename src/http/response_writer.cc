@@ -132,7 +132,7 @@ std::string_view ResponseWriter::date(Time now) {
       return std::string{char('0' + number / 10 % 10), char('0' + number % 10)};
     };
     Cursor(date_.data()) << kDays[parts.tm_wday] << ", " << two(parts.tm_mday) << " " << kMonths[parts.tm_mon]
-                         << " " << size_t(parts.tm_year + 1900) << " " << two(parts.tm_hour) << ":"
+                         << " " << 1900 + size_t(parts.tm_year) << " " << two(parts.tm_hour) << ":"
                          << two(parts.tm_min) << ":" << two(parts.tm_sec) << " GMT";
     date_of_ = second;
   }
