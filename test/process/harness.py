@@ -231,7 +231,7 @@ class Server:
                 # Only a process that ends by itself says which of its lines have run (./dev coverage).
                 end = self.stop if os.environ.get("TEST_COVERAGE") else self.kill
                 end()
-            elif self.process:
+            elif os.path.exists(self._log_path):  # it ended by itself, and was not removed before
                 self._expect_no_report()
         finally:
             shutil.rmtree(self.directory, ignore_errors=True)
