@@ -123,8 +123,8 @@ TEST(Recovery, S31_RememberedSkipsAndOtherEndingsAreAsAcknowledged) {
   EXPECT_FALSE(again->status("pull", "s", "n2").completed);
 }
 
-// A snapshot has them in the order of requesters, which says nothing about when they run out. Looking through
-// all that are there for each one's place took minutes of CPU; this takes less than a second.
+// A snapshot has them in the order of requesters, which says nothing about when they run out: to look through
+// all that are there for each one's place would take far longer than this.
 TEST(Recovery, ManyEndingsInAnyOrderAreLoadedInReasonableTime) {
   constexpr uint32_t kCount = 200'000;
   std::vector<std::string> nodes;
