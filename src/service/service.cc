@@ -76,10 +76,13 @@ Result<void> Service::load(OnFailed on_failed, const TimeSource& time) {
   // Below the first event there are two ids for what is told to whoever comes back (EventLog).
   first_event_ = std::max({*first, last_event + 3, last_first + 2});
   make_events(first_event_, last_event);
-  Effects begun;
-  begun.records.push_back(life_mark());
-  begun.at = now();
-  if (!planted(Plant::ids_used_again)) gate_->unanswered((gate_->commit(begun), begun));
+  if (!planted(Plant::ids_used_again)) {
+    Effects begun;
+    begun.records.push_back(life_mark());
+    begun.at = now();
+    gate_->commit(begun);
+    gate_->unanswered(begun);
+  }
 
   journal_->start([this](uint64_t sequence) { gate_->durable(sequence); },
                   [this, on_failed = std::move(on_failed)](const Error& error) {
