@@ -3,11 +3,16 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <ostream>
 #include <random>
 
 #include "base/log.h"
 #include "plants.h"
 #include "world.h"
+
+namespace turnstile {
+void PrintTo(Plant plant, std::ostream* out) { *out << name_of(plant); }
+}  // namespace turnstile
 
 namespace turnstile::sim {
 namespace {
