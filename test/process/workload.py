@@ -263,8 +263,7 @@ class OneClient:
             return
         self.done[how] += 1
         entry.alive = self.caller.invoke
-        if how == "hangs up":
-            entry.alive = time.monotonic()
+        if how == "hangs up":  # if its connection has not broken before, with a server that was killed since it answered
             self.caller.close()
         if how == "is late":
             time.sleep(self.chance.uniform(0, 2))  # not a wait for something: before or after its end
