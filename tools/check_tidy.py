@@ -17,7 +17,7 @@ import sys
 ROOT = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
 NO_PRODUCT = re.compile(r"(_test|_bench|_test_support|/bench_\w+|/test_\w+|/simulated_\w+|/testing)\.(cc|h)$")
 COMMITS = 20  # to look back, where there is no base
-MOST = 24  # files
+MOST = 10  # files
 
 
 def git(*arguments):
