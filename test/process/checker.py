@@ -194,9 +194,11 @@ class Resource:
     def earliest_end(self, grant, start):
         """By its release, if that was taken; else by its lease or its bond, if it has one."""
         release = self.releases.get(grant.token)
-        if release is not None and self.took_effect(release):
-            return max(start, release.invoke)
-        return max(start, max(start, grant.alive) + grant.lease)
+        by_lease = max(start, grant.alive) + grant.lease
+        if release is None or not self.took_effect(release):
+            return by_lease
+        # One that was refused may have been taken by an earlier try, or come after the lease's end.
+        return max(start, min(release.invoke, by_lease) if release.refused else release.invoke)
 
     def sweep(self):
         """Each grant at its earliest, each end at its earliest: if that does not fit, nothing does. Grants that do not

@@ -110,6 +110,15 @@ class ExclusionTest(CheckerTest):
         self.assert_fine([acquire(1, 9, 10), acquire(1, 9, 11), release(10, 2, 8), release(11, 9, 10)])
 
 
+    def test_a_late_release_that_is_refused_does_not_lengthen_a_hold_whose_lease_was_over(self):
+        # Its first answer was lost, so it may have been taken; but the lease may as well have ended the hold before.
+        late, after = acquire(1, 2, 10, lease=3, alive=1), acquire(3, 5, 11)
+        refused = release(10, 7, 9, refused="not_held", tries=2)
+        self.assert_fine([late, after, refused, release(11, 6, 6.5)])
+        late.lease = 5
+        self.assert_finds("two holders", [late, after, refused, release(11, 6, 6.5)])
+
+
 class TokenTest(CheckerTest):
     def test_a_token_that_is_given_twice_is_found(self):
         self.assert_finds("2 times", [acquire(1, 2, 10), release(10, 3, 4), acquire(5, 6, 10, resource="m")])
