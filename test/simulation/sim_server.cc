@@ -49,6 +49,7 @@ std::string SimServer::start() {
   if (std::string error = make_service(*process); !error.empty()) return error;
   http::Limits limits;
   limits.max_stream_backlog = settings_.stream_backlog;
+  limits.full_stream_timeout = limits.write_timeout = std::chrono::milliseconds(800);  // histories are short
   for (unsigned i = 0; i < settings_.loops; ++i) {
     auto loop = std::make_unique<SimLoop>(i, limits, schedule_, rare_);
     loop->on_turn = [this] { want_journal(); };

@@ -7,7 +7,7 @@
 namespace turnstile::sim {
 namespace {
 
-constexpr size_t kKernelBuffer = 4096;  // of the server's side of a connection
+constexpr size_t kKernelBuffer = 1000;  // of the server's side of a connection
 constexpr size_t kScheduledATurn = 4;   // few, so that turns that are not finished happen
 
 std::pair<std::string_view, std::string_view> split_target(std::string_view target) {
