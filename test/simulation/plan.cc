@@ -78,7 +78,9 @@ Move random_move(Random& random, const Plan& plan, const std::vector<std::string
   move.dereference = random.chance(3);
   move.reset = random.chance(2);
   move.progress = random.chance(3);
-  move.token = random.chance(6) ? Which::none : random.chance(8) ? Which::stale : Which::right;
+  move.token = random.chance(6)                           ? Which::none
+               : random.chance(types.size() == 1 ? 3 : 8) ? Which::stale
+                                                          : Which::right;
   move.how = random.chance(2) ? How::success : random.chance(4) ? How::for_good : How::failure;
   move.way = Way(random.below(4));
   if (random.chance(3)) move.lease = milliseconds(random.between(100, 1500));
