@@ -13,6 +13,7 @@ constexpr uint64_t kMostLookedAt = 1024;
 EventLog::EventLog(uint64_t first_id, EventLogSettings settings)
     : first_id_(first_id),
       last_of_earlier_life_(settings.last_of_earlier_life),
+      beginning_of_earlier_life_(settings.beginning_of_earlier_life),
       ring_(first_id, settings.max_events, settings.max_bytes),
       durable_(settings.durable_store ? 0 : UINT64_MAX),
       published_(first_id - 1),
@@ -71,7 +72,9 @@ void EventLog::stop_listening() {
 
 // Whoever knows this id has missed nothing of this life, and nothing of an earlier one.
 bool EventLog::is_beginning(uint64_t id) const {
-  return id == first_id_ - 1 || id == first_id_ - 2 || (id == last_of_earlier_life_ && id != 0);
+  if (id == 0) return false;
+  return id == first_id_ - 1 || id == first_id_ - 2 || id == last_of_earlier_life_ ||
+         id == beginning_of_earlier_life_;
 }
 
 EventLog::Reading EventLog::read(uint64_t after, const Filter* filter, const ReadLimits& limits,

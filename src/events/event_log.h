@@ -22,6 +22,9 @@ struct EventLogSettings {
   // The last event of the life before this one, if the store knows it: who has seen that one has missed
   // nothing. 0: not known.
   uint64_t last_of_earlier_life = 0;
+  // The id of the state with which that life began, if no event followed: who was told it has missed nothing,
+  // either. 0: there were events, or it is not known.
+  uint64_t beginning_of_earlier_life = 0;
 };
 
 // How much one reading may take, so that the log is never locked for long and no backlog is unbounded.
@@ -84,6 +87,7 @@ class EventLog {
 
   const uint64_t first_id_;
   const uint64_t last_of_earlier_life_;
+  const uint64_t beginning_of_earlier_life_;
   mutable Mutex mutex_;
   EventRing ring_ TS_GUARDED_BY(mutex_);
   OpenSteps steps_ TS_GUARDED_BY(mutex_);

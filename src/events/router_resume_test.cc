@@ -99,6 +99,14 @@ TEST_F(ResumeTest, S28_WhoSawTheLastEventOfTheEarlierLifeHasMissedNothing) {
   EXPECT_EQ(router.resume(0, kBob, on("a"), 56).reset_at, 99u);
 }
 
+TEST_F(ResumeTest, S28_WhoWasToldTheStateInALifeWithoutEventsHasMissedNothing) {
+  EventLog log(101, {.last_of_earlier_life = 57, .beginning_of_earlier_life = 79});
+  Router router(log, events_testing::format_id, inbox_.deliver());
+  EXPECT_EQ(router.resume(0, kAlice, on("a"), 79).reset_at, 0u);
+  EXPECT_EQ(router.resume(0, kBob, on("a"), 57).reset_at, 0u);
+  EXPECT_EQ(router.resume(0, SubscriberId(17), on("a"), 78).reset_at, 99u);
+}
+
 TEST_F(ResumeTest, S28_AResetBeforeAnythingHappenedIsNotRepeated) {
   const Subscribed first = router_.resume(0, kAlice, on("a"), 42);
   EXPECT_EQ(first.reset_at, 99u);

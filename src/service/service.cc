@@ -75,7 +75,7 @@ Result<void> Service::load(OnFailed on_failed, const TimeSource& time) {
   engine_->raise_tokens(Token(*first));
   // Below the first event there are two ids for what is told to whoever comes back (EventLog).
   first_event_ = std::max({*first, last_event + 3, last_first + 2});
-  make_events(first_event_, last_event);
+  make_events(first_event_, last_event, last_first > last_event ? last_first - 1 : 0);
   if (!planted(Plant::ids_used_again)) {
     Effects begun;
     begun.records.push_back(life_mark());
@@ -107,10 +107,12 @@ Result<void> Service::load(OnFailed on_failed, const TimeSource& time) {
   return {};
 }
 
-void Service::make_events(uint64_t first_id, uint64_t last_of_earlier_life) {
+void Service::make_events(uint64_t first_id, uint64_t last_of_earlier_life,
+                          uint64_t beginning_of_earlier_life) {
   EventLogSettings settings;
   settings.durable_store = journal_->keeps_records();
   settings.last_of_earlier_life = last_of_earlier_life;
+  settings.beginning_of_earlier_life = beginning_of_earlier_life;
   event_log_ = std::make_unique<EventLog>(first_id, settings);
   router_ = std::make_unique<Router>(
       *event_log_,

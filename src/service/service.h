@@ -80,7 +80,7 @@ class Service {
 
   Service(const EngineSettings& settings, std::unique_ptr<Journal> journal, unsigned loops, Metrics& metrics);
   Result<void> load(OnFailed on_failed, const TimeSource& time);
-  void make_events(uint64_t first_id, uint64_t last_of_earlier_life);
+  void make_events(uint64_t first_id, uint64_t last_of_earlier_life, uint64_t beginning_of_earlier_life);
   Record life_mark() const;
   void deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, LoopPort* from);
 

@@ -129,6 +129,19 @@ class StreamTest(ServerCase):
                 last = int(event["id"])
             server.kill_and_restart()
 
+    def test_S28_who_came_in_a_life_without_events_has_missed_nothing_in_the_next(self):
+        server = self.own_server()
+        self.hold("n", client=server.client())
+        self.unlock("n", client=server.client(), success=True)
+        server.kill_and_restart()
+        state = self.subscribe(server).next()  # which is all that this life has to say
+        server.kill_and_restart()
+        stream = self.subscribe(server, last_event_id=state["id"])
+        other = self.subscribe(server, last_event_id=1)
+        self.assertEqual(other.next()["data"]["event"], "reset", "an id of nobody's")
+        server.kill()
+        self.assertIsNone(stream.next(), "nothing has happened in its lane")
+
     def test_S28_who_missed_the_end_of_a_life_is_told_and_gets_all_of_the_new_one(self):
         server = self.own_server()
         stream = self.subscribe(server)
