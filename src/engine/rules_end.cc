@@ -268,7 +268,8 @@ void Rules::grant_waiter(Lane& lane, const Waiter& waiter) {
   Hold& own = lane.hold;
   const bool bonded = has_any_bond(lane, own.who());
   const bool claimed = bonded || !granted->polls.empty();
-  if (!bonded && !planted(Plant::undelivered_stays_claimed)) own.by_polls = uint16_t(granted->polls.size());
+  if (!bonded && !planted(Plant::undelivered_stays_claimed))
+    own.by_polls = uint16_t(std::min<size_t>(granted->polls.size(), UINT16_MAX));
   if (claimed) {
     start_deadline(own);
   } else {
