@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "client/core.h"
 #include "client/transport.h"
 #include "fiber.h"
