@@ -38,6 +38,7 @@ int main(int argc, char** argv) {
   options.seed = std::random_device{}();
   for (int i = 1; i < argc; ++i) {
     const std::string name = argv[i];
+    if (name == "--help") return usage(), 0;
     if (name == "--twice") {
       options.twice = true;
       continue;
