@@ -117,7 +117,12 @@ bool Checker::was_woken(const Grant& grant) const {
     if (call->invoked > before && call->invoked <= grant.learned) return false;
     if (call->has_returned()) continue;
     if (call->wait.count() == 0) return false;
-    woken = woken || (call->invoked <= before && call->link && call->link->lost_answer);
+    const bool open_by_then =
+        call->invoked <= before && std::ranges::none_of(what_.history.calls, [&](const Call& other) {
+          return other.link == call->link && other.number < call->number &&
+                 other.returned > before;  // still before it
+        });
+    woken = woken || (open_by_then && !call->answer_left());
   }
   return woken && !what_.slow_disk;
 }

@@ -127,6 +127,7 @@ std::vector<Call*> History::begin(const WireRequest& request, const LinkPtr& lin
   }
   Call& call = add(kind_of(path));
   call.link = link;
+  call.number = link->requests;
   if (request.post) {
     const simdjson::padded_string padded(request.body);
     read_asked(call, parser().parse(padded), resource_scope_by_default);

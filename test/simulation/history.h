@@ -36,7 +36,8 @@ struct Call {
        progress = false;
   uint64_t token = 0;  // 0: none was given
   Duration lease{}, wait{};
-  LinkPtr link;  // none: in a batch, which is nobody's bond
+  LinkPtr link;         // none: in a batch, which is nobody's bond
+  uint64_t number = 0;  // which of the link's requests it is
   Time invoked{};
   // What was told. Never: the answer was lost, or is under way.
   Time returned = kNever;
@@ -50,6 +51,7 @@ struct Call {
   std::vector<std::string> nodes;
   bool more_nodes = false;
 
+  bool answer_left() const { return link && number < link->answers; }
   bool has_returned() const { return returned != kNever; }
   std::string lane() const { return type + " " + resource; }
   std::string who() const { return node + "/" + request; }

@@ -25,6 +25,7 @@ Time Link::arrival(Time& last) {
 }
 
 void send(const LinkPtr& link, WireRequest request) {
+  ++link->requests;
   link->schedule.at(link->arrival(link->last_up), [link, request = std::move(request)] {
     if (link->loop != nullptr) link->loop->arrived(link, request);
   });
@@ -263,7 +264,9 @@ void SimLoop::flush(Wire& wire) {
 void SimLoop::write(Wire& wire, Output output) {
   const LinkPtr link = wire.link;
   const uint64_t stamp = schedule_.next_stamp();
-  if (!output.is_answer) {
+  if (output.is_answer) {
+    ++link->answers;
+  } else {
     wire.stream_bytes -= std::min(wire.stream_bytes, output.bytes.size());
     link->in_kernel += output.bytes.size();
   }
@@ -397,7 +400,6 @@ void SimLoop::drop_output() {
 
 void SimLoop::close_now(Wire& wire) {
   if (wire.state == State::closed) return;
-  wire.link->lost_answer = wire.state == State::waiting || !wire.out.empty();
   wire.state = State::closed;
   collect(wire, true);
   const LinkPtr link = wire.link;

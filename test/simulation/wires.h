@@ -41,9 +41,9 @@ struct Link {
   http::ConnectionId id = http::ConnectionId::none;
   Remote* remote = nullptr;  // none: the client has closed it
   bool is_stream = false;
-  bool lost_answer = false;  // the server had one for it, or would have had, and did not get rid of it
-  bool reads = true;         // else what arrives stays in the kernel's buffer
-  size_t in_kernel = 0;      // bytes that the client has not read
+  uint64_t requests = 0, answers = 0;  // that the client has sent, and the server has handed to its kernel
+  bool reads = true;                   // else what arrives stays in the kernel's buffer
+  size_t in_kernel = 0;                // bytes that the client has not read
   Time client_closed = kNever, server_closed = kNever;
   Duration slowest{std::chrono::milliseconds(1)};  // of what is under way
 
