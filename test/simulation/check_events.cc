@@ -37,7 +37,7 @@ bool Checker::has_waited(const Call& call) const {
   return std::ranges::any_of(calls_of(call.resource), [&](const Call* other) {
     return other != &call && other->kind == CallKind::lock && other->lane() == call.lane() &&
            other->who() == call.who() && other->invoked <= call.returned &&
-           (!other->has_returned() || other->state == "queued" || other->status >= 500);
+           (!other->has_returned() || other->state == "queued");
   });
 }
 

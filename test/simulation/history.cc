@@ -149,6 +149,10 @@ void History::end(const std::vector<Call*>& ended, unsigned status, const std::s
   const bool batch = readable && json["answers"].get(items) == simdjson::SUCCESS;
   for (size_t i = 0; i < ended.size(); ++i) {
     Call& call = *ended[i];
+    if (status >= 500) {  // it may have been done all the same, or will never be known (S32)
+      call.status = status;
+      continue;
+    }
     call.returned = now;
     call.status = status;
     call.stamp = stamp;
