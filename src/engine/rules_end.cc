@@ -187,7 +187,7 @@ void Rules::end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admissi
     wake.answer.refusal = how == Ending::skipped ? Refusal::none : why.refusal;
     wake.answer.error = keep(why.error);
     wake.answer.references = why.references;
-    out_.wakes.push_back(std::move(wake));
+    out_.wakes.push_back(wake);
   }
 }
 
@@ -205,7 +205,7 @@ void Rules::leave_queue(Lane& lane, const Waiter& waiter, std::string_view reaso
     Wake wake;
     wake.poll = poll;
     wake.answer.state = LockState::cancelled;
-    out_.wakes.push_back(std::move(wake));
+    out_.wakes.push_back(wake);
   }
 }
 
