@@ -31,7 +31,11 @@ struct WorkResult {
 };
 
 struct Released {
-  bool already = false;                // an earlier try had released it; its answer was lost
+  bool already = false;  // an earlier try had released it; its answer was lost
+  // Whether the server said that the result counts. False: it is assumed. The answer to a first try was lost,
+  // and a later one found the hold gone: by that first try, or because the lease had run out before it
+  // arrived, and then the result counts for nothing, and others may be at the work by now.
+  bool confirmed = true;
   std::string next{};                  // the node that was granted the lane in the same step
   std::vector<std::string> waiters{};  // nodes that waited for the resource just before
 };

@@ -89,6 +89,7 @@ object to_json(const Released& released) {
   object out;
   out["released"] = true;
   out["already"] = released.already;
+  out["confirmed"] = released.confirmed;
   add_if(out, "next", released.next);
   out["waiters"] = to_json(released.waiters);
   return out;

@@ -107,7 +107,10 @@ int unlock(const Context& context, const UnlockOptions& options) {
   if (context.json()) {
     print_json(to_json(*released));
   } else {
-    fmt::print("released{}{}\n", released->already ? " before" : "",
+    fmt::print("released{}{}\n",
+               !released->confirmed ? " before, or lost"
+               : released->already  ? " before"
+                                    : "",
                released->next.empty() ? "" : "; next is " + released->next);
   }
   return kOk;

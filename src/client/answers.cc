@@ -172,7 +172,10 @@ LockAnswer lock_of(Reader& from) {
 
 Released unlock_of(Reader& from) {
   from.require(from.boolean("released", true));
-  return {.already = from.boolean("already"), .next = from.text("next"), .waiters = from.texts("waiters")};
+  return {.already = from.boolean("already"),
+          .confirmed = true,
+          .next = from.text("next"),
+          .waiters = from.texts("waiters")};
 }
 
 Milliseconds renew_of(Reader& from) {

@@ -154,6 +154,29 @@ TEST_F(D7, ALostAnswerAndARetryThatFindsNothingCountAsReleased) {
   EXPECT_TRUE(released->already);
 }
 
+// The lease may have run out before the first try arrived; the second then finds the same as if it had not.
+TEST_F(D7, ARetryThatFindsNothingDoesNotConfirmThatTheResultCounts) {
+  for (const char* code : {"not_held", "not_holder", "stale_token"}) {
+    test.transport->then(answer(200, kAcquired));
+    Hold other = take();
+    test.transport->then(broken());
+    test.transport->then(answer(403, refusal(code)));
+    const auto released = other.release(WorkResult::succeeded());
+    ASSERT_TRUE(released);
+    EXPECT_FALSE(released->confirmed) << code;
+    EXPECT_FALSE(other.release(WorkResult::succeeded())->confirmed) << "what a second call is told";
+  }
+}
+
+TEST_F(D7, AnAnswerOfTheServersConfirmsAlsoAfterALostOne) {
+  test.transport->then(broken());
+  test.transport->then(answer(200, R"({"released":true,"already":true,"waiters":[]})"));
+  const auto released = hold.release(WorkResult::succeeded());
+  ASSERT_TRUE(released);
+  EXPECT_TRUE(released->already);
+  EXPECT_TRUE(released->confirmed);
+}
+
 TEST_F(D7, WithoutALostAnswerAHoldThatIsGoneIsLost) {
   test.transport->then(unreachable());  // nothing was sent
   test.transport->then(answer(503, refusal("not_leader")));
@@ -180,6 +203,8 @@ TEST_F(D7, ReleaseAllJudgesEachOfABatchTheSameWay) {
   const auto released = test.client->release_all(holds, WorkResult::succeeded());
   ASSERT_TRUE(released);
   for (const auto& one : *released) EXPECT_TRUE(one && one->already);
+  EXPECT_TRUE((*released)[0]->confirmed);
+  EXPECT_FALSE((*released)[1]->confirmed);
 }
 
 }  // namespace

@@ -25,8 +25,9 @@ Unlocked unlock(Caller& caller, const Requester& who, uint64_t token, const Work
 // The rule by which a refused unlock is judged, also for batches.
 //
 // When the answer to an earlier try was lost, that try may be what ended the hold, so `not_held`,
-// `not_holder` and `stale_token` count as released; the server remembers the tokens of released holds only
-// for a minute, and only the last one of a lane (S15). When none was lost, the hold was gone before: `lost`.
+// `not_holder` and `stale_token` count as released, but not as confirmed; the server remembers the tokens of
+// released holds only for a minute, and only the last one of a lane (S15). When none was lost, the hold was
+// gone before: `lost`.
 Unlocked judge_refused_unlock(ClientError error, bool maybe_done);
 
 }  // namespace turnstile::client
