@@ -1,12 +1,12 @@
 // Who may write or remove a blob, when several nodes share one directory: the questions, not the answers.
 //
-// The content store asks; an implementation decides, alone (alone_arbiter.h) or with the lock server. No call
-// may wait for another node: containerd asks inside a transaction of its own, and is told to come again
-// instead.
+// Lives asks (lives.h); an implementation decides, alone (alone_arbiter.h) or with the lock server
+// (lock_arbiter.h). No question of a beginning may wait for another node: containerd asks inside a
+// transaction of its own, and is told to come again instead.
 #pragma once
 
-#include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -17,18 +17,18 @@ namespace turnstile::content {
 // The right to do one piece of work, given back in whatever way the work ends.
 //
 // Ended once: by succeeded() or failed(), or by being destroyed, which is failed("abandoned"). What comes
-// after that is ignored. None of the members fails: work that was done stays done when the server cannot be
-// told just now, and the implementation tells it later. Threads: still_valid() and progress() by one, while
-// no other call is under way.
+// after that is ignored. Threads: one at a time.
 class Ticket {
  public:
   virtual ~Ticket() = default;
 
   virtual void progress(int64_t done, int64_t total) = 0;  // total 0: not known
-  // False when somebody else may have been given the right meanwhile.
+  // False when somebody else may have been given the right meanwhile. Of a removal it is true only if whoever
+  // gave the right has just confirmed it.
   virtual bool still_valid() = 0;
-  // The blob is published, and this node uses it; or, of a removal: it is gone.
-  virtual void succeeded() = 0;
+  // The blob is published, and this node uses it; or, of a removal: it is gone. True: this was *confirmed*,
+  // so that nobody takes away what this node uses. False: it may not be known.
+  virtual bool succeeded() = 0;
   virtual void failed(const std::string& why) = 0;
 };
 
@@ -40,22 +40,21 @@ struct Decision {
     error,
   };
   Kind kind = Kind::error;
-  std::unique_ptr<Ticket> ticket;  // with write and adopt
-  std::string why;                 // with wait and error
+  std::unique_ptr<Ticket> ticket{};  // with write and adopt
+  std::string why{};                 // with wait and error
+  // Whether this node may now count as a user, whatever becomes of this: then that must be undone.
+  bool may_count = false;
 };
 
 struct Removal {
   enum class Kind : uint8_t {
-    keep,               // others use it (or it cannot be known now): only this node's use has ended
+    settled,            // this node does not count any more; others use the blob, or have removed it
+    later,              // it is not known, or another is at it: ask again
     remove_own,         // take it out of this node's own root
     remove_everywhere,  // nobody uses it any more: take it out of every root
   };
-  Kind kind = Kind::keep;
-  std::unique_ptr<Ticket> ticket;  // with the two removes; held while the files are removed
-
-  // Not `keep`: removes the files by `remove`, while the ticket is good, and tells the ticket. True: they are
-  // gone. If not, the log says why.
-  bool carry_out(const Digest& digest, const std::function<Outcome<void>()>& remove) const;
+  Kind kind = Kind::later;
+  std::unique_ptr<Ticket> ticket{};  // with the two removes; held while the files are removed
 };
 
 // Threads: every member may be called by any number of them.
@@ -69,11 +68,24 @@ class Arbiter {
   virtual Decision begin_write(const Digest& digest, int64_t size) = 0;
   // This node wants a blob that is there. Answers `adopt`, or `wait` while somebody is removing it.
   virtual Decision begin_adoption(const Digest& digest) = 0;
-  // This node does not use the blob any more. Must get through at some time, also when the server is away
-  // now.
-  virtual Removal forget(const Digest& digest) = 0;
-  // At the start: what this node uses, as its own database says, so that the server can be put right.
-  virtual void resume(const std::vector<Digest>& used) = 0;
+  // Whether an earlier question is still in a queue for this node, and may be answered behind its back.
+  virtual bool is_waiting(const Digest&) { return false; }
+  // This node does not use the blob any more. `is_there`: some root has it.
+  virtual Removal end_use(const Digest& digest, bool is_there) = 0;
+
+  // Whether what was confirmed before may be forgotten by now; to be asked every second or so. From then on
+  // all uses count as not confirmed.
+  virtual bool has_forgotten() { return false; }
+  // This node uses these. For each whether that is confirmed now.
+  virtual std::vector<bool> confirm_uses(const std::vector<Digest>& used) = 0;
+  // What this node counts as using, where that can be seen, whatever its own database says.
+  virtual std::vector<Digest> counted() { return {}; }
+  // Whether everybody has had time to say what they use: before that, nothing is removed.
+  virtual bool is_settled() { return true; }
+  // Whether questions may take long: then they are asked behind containerd's back where that is possible.
+  virtual bool is_remote() const { return false; }
+  // What has to be done now and then. Called by one thread.
+  virtual void look_after() {}
 };
 
 }  // namespace turnstile::content

@@ -1,4 +1,5 @@
-// Published blobs: finding, publishing, removing. Ingests are in ingest.cc.
+// Published blobs: finding, publishing, and their second names. Ingests are in ingest.cc, removing is in
+// blob_removal.cc.
 #include "content/blob_store.h"
 
 #include <fmt/format.h>
@@ -8,10 +9,20 @@
 #include "base/log.h"
 
 namespace turnstile::content {
-namespace {
 
 std::string blob_directory(const Digest& digest) {
   return fmt::format("blobs/{}", name_of(digest.algorithm()));
+}
+
+namespace {
+
+bool knows_links(const Directory& directory) {
+  const std::string one = ".one", two = ".two";
+  for (const std::string& name : {one, two}) (void)directory.remove_file(name);
+  const bool made = directory.open_file(one, O_WRONLY | O_CREAT, 0600).has_value();
+  const Outcome<bool> linked = made ? directory.link(one, directory, two) : false;
+  for (const std::string& name : {one, two}) (void)directory.remove_file(name);
+  return linked && *linked;
 }
 
 }  // namespace
@@ -37,11 +48,14 @@ Outcome<BlobStore> BlobStore::open(const Roots& roots) {
         fmt::format("{} is empty, but this node has blobs: is it mounted? To begin anew without them, "
                     "remove the directory of --state",
                     roots.root));
-  for (const char* made : {"blobs", "blobs/sha256", "blobs/sha512", "ingest"}) {
+  const std::string uses = "uses/" + roots.node;
+  for (const std::string& made :
+       {std::string("blobs"), std::string("blobs/sha256"), std::string("blobs/sha512"), std::string("ingest"),
+        std::string("uses"), uses, uses + "/sha256", uses + "/sha512"}) {
     const Outcome<Directory> there = root->open_or_make(made);
     if (!there) return std::unexpected(there.error());
   }
-  for (const char* changed : {"blobs", "."})
+  for (const std::string& changed : {uses, std::string("uses"), std::string("blobs"), std::string(".")})
     if (const Outcome<void> synced = root->open(changed)->sync(); !synced)
       return std::unexpected(synced.error());
   Outcome<Directory> ingests = root->open_or_make("ingest/" + roots.node);
@@ -51,51 +65,115 @@ Outcome<BlobStore> BlobStore::open(const Roots& roots) {
     if (!opened) return std::unexpected(opened.error());
     if (!opened->open("blobs")) log_warning("a --read-root is empty: is it mounted?", {{"directory", path}});
   }
-  return BlobStore(std::move(*root), std::move(*ingests), roots.read_roots);
+  Outcome<Directory> own = root->open(uses);
+  if (!own) return std::unexpected(own.error());
+  BlobStore store(std::move(*root), std::move(*ingests), std::move(*own), roots);
+  store.can_link_ = knows_links(store.uses_);
+  if (!store.can_link_)
+    log_warning("no hard links here: what this node uses is safe only while the lock server counts it",
+                {{"directory", roots.root}});
+  return store;
 }
 
-Outcome<OpenBlob> BlobStore::find(const Digest& digest) const {
+namespace {
+
+Outcome<OpenBlob> open_blob(const Directory& directory, const std::string& path) {
+  Outcome<UniqueFd> fd = directory.open_file(path, O_RDONLY);
+  if (!fd) return std::unexpected(fd.error());
+  const Outcome<struct stat> status = look_at(fd->get());
+  if (!status) return std::unexpected(status.error());
+  return OpenBlob{std::move(*fd), status->st_size};
+}
+
+std::string use_of(const Digest& digest) {
+  return fmt::format("{}/{}", name_of(digest.algorithm()), digest.hex());
+}
+
+}  // namespace
+
+Outcome<OpenBlob> BlobStore::find_published(const Digest& digest) const {
   const std::string path = fmt::format("{}/{}", blob_directory(digest), digest.hex());
-  const auto look_in = [&](const Directory& root) -> Outcome<OpenBlob> {
-    Outcome<UniqueFd> fd = root.open_file(path, O_RDONLY);
-    if (!fd) return std::unexpected(fd.error());
-    const Outcome<struct stat> status = look_at(fd->get());
-    if (!status) return std::unexpected(status.error());
-    return OpenBlob{std::move(*fd), status->st_size};
-  };
-  Outcome<OpenBlob> found = look_in(root_);
+  Outcome<OpenBlob> found = open_blob(root_, path);
   for (size_t i = 0; !found && i < read_roots_.size(); ++i) {
     // Trouble in one root must not hide that the blob lies in another.
     if (found.error().code != ErrorClass::not_found)
       log_warning("looking for a blob", {{"error", found.error().message}});
     const Outcome<Directory> root = Directory::open_root(read_roots_[i], false);
-    found = root ? look_in(*root) : std::unexpected(root.error());
+    found = root ? open_blob(*root, path) : std::unexpected(root.error());
   }
   if (!found && found.error().code == ErrorClass::not_found)
     return fail(ErrorClass::not_found, fmt::format("content {}: not found", digest.text()));
   return found;
 }
 
-Outcome<void> BlobStore::remove(const Digest& digest, bool everywhere) const {
-  const auto remove_in = [&](const Directory& root) -> Outcome<void> {
-    const Outcome<Directory> directory = root.open(blob_directory(digest));
-    if (!directory) {
-      if (directory.error().code == ErrorClass::not_found) return {};
-      return std::unexpected(directory.error());
-    }
-    return directory->remove_file(std::string(digest.hex()));
-  };
-  const auto remove_in_read_root = [&](const std::string& path) -> Outcome<void> {
-    const Outcome<Directory> root = Directory::open_root(path, false);
-    if (!root) return std::unexpected(root.error());
-    if (root->open("blobs")) return remove_in(*root);
-    return fail(ErrorClass::unavailable, fmt::format("{} is empty: is it mounted?", path));
-  };
-  Outcome<void> result = remove_in(root_);
-  for (size_t i = 0; everywhere && i < read_roots_.size(); ++i)
-    if (Outcome<void> one = remove_in_read_root(read_roots_[i]); !one) result = one;
-  return result;
+Outcome<OpenBlob> BlobStore::find(const Digest& digest) const {
+  Outcome<OpenBlob> found = find_published(digest);
+  if (found || found.error().code != ErrorClass::not_found) return found;
+  Outcome<OpenBlob> own = open_blob(uses_, use_of(digest));
+  return own ? std::move(own) : std::move(found);
 }
+
+// ---- Second names.
+
+Outcome<bool> BlobStore::guard(const Digest& digest) const {
+  const Outcome<Directory> from = root_.open(blob_directory(digest));
+  if (!from) return std::unexpected(from.error());
+  const Outcome<Directory> to = uses_.open(std::string(name_of(digest.algorithm())));
+  if (!to) return std::unexpected(to.error());
+  const std::string name(digest.hex());
+  Outcome<bool> linked = from->link(name, *to, name);
+  if (!linked && linked.error().code == ErrorClass::already_exists) {
+    // Of an earlier life, or of an ingest of our own that came too late: it may be another file by now.
+    if (const Outcome<void> removed = to->remove_file(name); !removed)
+      return std::unexpected(removed.error());
+    linked = from->link(name, *to, name);
+  }
+  if (!linked && linked.error().code == ErrorClass::not_found && has_read_roots()) {
+    if (const Outcome<OpenBlob> elsewhere = find_published(digest); !elsewhere)
+      return std::unexpected(elsewhere.error());
+    return false;
+  }
+  if (!linked || !*linked) return linked;
+  if (const Outcome<void> synced = to->sync(); !synced) return std::unexpected(synced.error());
+  return true;
+}
+
+bool BlobStore::is_guarded(const Digest& digest) const {
+  return open_blob(uses_, use_of(digest)).has_value();
+}
+
+Outcome<void> BlobStore::unguard(const Digest& digest) const {
+  const Outcome<Directory> uses = uses_.open(std::string(name_of(digest.algorithm())));
+  if (!uses) return std::unexpected(uses.error());
+  return uses->remove_file(std::string(digest.hex()));
+}
+
+Outcome<std::vector<Digest>> BlobStore::guarded() const {
+  std::vector<Digest> all;
+  for (const Algorithm algorithm : {Algorithm::sha256, Algorithm::sha512}) {
+    const std::string name(name_of(algorithm));
+    const Outcome<Directory> uses = uses_.open(name);
+    if (!uses) return std::unexpected(uses.error());
+    const Outcome<void> walked = uses->for_each([&](const std::string& file) {
+      if (const Outcome<Digest> digest = Digest::parse(name + ":" + file)) all.push_back(*digest);
+    });
+    if (!walked) return std::unexpected(walked.error());
+  }
+  return all;
+}
+
+Outcome<void> BlobStore::publish_again(const Digest& digest) const {
+  const Outcome<Directory> from = uses_.open(std::string(name_of(digest.algorithm())));
+  if (!from) return std::unexpected(from.error());
+  const Outcome<Directory> to = root_.open(blob_directory(digest));
+  if (!to) return std::unexpected(to.error());
+  const Outcome<bool> linked = from->link(std::string(digest.hex()), *to, std::string(digest.hex()));
+  if (linked && *linked) return to->sync();
+  if (linked || linked.error().code == ErrorClass::already_exists) return {};
+  return std::unexpected(linked.error());
+}
+
+// ---- Publishing.
 
 Outcome<void> BlobStore::publish(const Ingest& ingest, const Digest& digest) const {
   if (::fsync(ingest.data.get()) != 0) return fail_errno("sync", digest.text(), errno);
@@ -103,13 +181,26 @@ Outcome<void> BlobStore::publish(const Ingest& ingest, const Digest& digest) con
   if (!from) return std::unexpected(from.error());
   const Outcome<Directory> to = root_.open(blob_directory(digest));
   if (!to) return std::unexpected(to.error());
+  const Outcome<Directory> uses = uses_.open(std::string(name_of(digest.algorithm())));
+  if (!uses) return std::unexpected(uses.error());
   // Read-only from here on, and readable for other nodes.
   if (::fchmod(ingest.data.get(), 0444) != 0) return fail_errno("change the mode of", digest.text(), errno);
-  const Outcome<void> moved = from->move_no_replace("data", *to, std::string(digest.hex()));
-  if (!moved && moved.error().code != ErrorClass::already_exists) {
-    ::fchmod(ingest.data.get(), 0600);
-    return moved;
+  const std::string name(digest.hex());
+  // The second name first: there is no moment at which others could remove the blob without seeing that it is
+  // used. Where the file system cannot, the caller finds that it is not guarded.
+  if (const Outcome<void> removed = uses->remove_file(name); !removed) return removed;
+  if (const Outcome<bool> linked = from->link("data", *uses, name); !linked)
+    return std::unexpected(linked.error());
+  const Outcome<void> moved = from->move_no_replace("data", *to, name);
+  if (!moved) {
+    const Outcome<void> undone = uses->remove_file(name);
+    if (moved.error().code != ErrorClass::already_exists) {
+      ::fchmod(ingest.data.get(), 0600);
+      return moved;
+    }
+    if (!undone) return undone;
   }
+  if (const Outcome<void> synced = uses->sync(); !synced) return synced;
   if (const Outcome<void> synced = to->sync(); !synced) return synced;
   if (const Outcome<void> removed = ingests_.remove_directory(ingest.name); !removed)
     log_warning("an ingest stays behind", {{"error", removed.error().message}});

@@ -4,6 +4,9 @@
 //   <root>/ingest/<node>/<sha256 of the ref>/      a blob that is being written by this node
 //       data                                       the bytes so far
 //       about                                      when it was begun, total, expected digest, and the ref
+//   <root>/uses/<node>/<algorithm>/<hex>           a second name of a blob that this node uses
+//   <root>/blobs/<algorithm>/.leaving.<hex…>.<node>  a blob that this node is removing
+//   <root>/damaged/<hex>.<node>                    what was found under a blob's name and is not that blob
 // Other nodes' roots, or one mount that shows them all, are read roots: blobs are looked for there, too.
 #pragma once
 
@@ -55,18 +58,42 @@ class BlobStore {
   };
   static Outcome<BlobStore> open(const Roots& roots);
 
-  // In this node's root first, then in the read roots. Error not_found.
+  // In this node's root first, then in the read roots, then under its own second name. Error not_found.
   Outcome<OpenBlob> find(const Digest& digest) const;
+  // The same, without the second name: what the other nodes see, too.
+  Outcome<OpenBlob> find_published(const Digest& digest) const;
   // Then what is not found now may still be there: a part of a mount can be away for a while.
   bool has_read_roots() const { return !read_roots_.empty(); }
-  // Takes the blob out of this node's root, or out of every root in which it lies. Missing is fine; a read
-  // root that is not mounted is an error.
-  Outcome<void> remove(const Digest& digest, bool everywhere) const;
+
+  // A second name: while it is there, nobody can take the bytes from this node, and whoever would remove the
+  // blob sees that it is in use (blob_removal.cc). False: the file system cannot, or the blob lies on another
+  // node's disk. Error not_found: no root has it.
+  Outcome<bool> guard(const Digest& digest) const;
+  bool is_guarded(const Digest& digest) const;
+  // Whether every node that uses a blob of this root can have a second name for it.
+  bool guards_all() const { return can_link_ && read_roots_.empty(); }
+  Outcome<void> unguard(const Digest& digest) const;  // missing is fine
+  Outcome<std::vector<Digest>> guarded() const;
+  // Publishes what this node has under its second name and nobody else sees any more.
+  Outcome<void> publish_again(const Digest& digest) const;
+
+  // Removing has two steps, so that a right that has run out in between does no harm: what was put aside can
+  // be brought back, and nobody can begin to use it meanwhile. All three may be repeated.
+  struct Aside {
+    bool in_use = false;  // some node has a second name for it
+  };
+  // Out of this node's root, or out of every root in which it lies. Missing is fine; a read root that is not
+  // mounted is an error, and then some of it may be aside.
+  Outcome<Aside> put_aside(const Digest& digest, bool everywhere) const;
+  Outcome<void> bring_back(const Digest& digest, bool everywhere) const;
+  Outcome<void> remove_aside(const Digest& digest, bool everywhere) const;
+  // Moves what lies under a blob's name, but is not that blob, to where people can look at it.
+  Outcome<void> put_damaged_away(const Digest& digest) const;
 
   // The ingest of `ref`, made if there is none. One that is damaged or of another size is begun anew.
   Outcome<Ingest> open_ingest(const std::string& ref, int64_t total, const std::string& expected) const;
   // Makes the ingest's data the blob `digest`: durable, at once, never over a blob that is there (error
-  // already_exists). The ingest is gone afterwards in both cases.
+  // already_exists). The ingest is gone afterwards in both cases, and the blob is guarded if it can be.
   Outcome<void> publish(const Ingest& ingest, const Digest& digest) const;
   Outcome<void> drop_ingest(const std::string& ref) const;  // missing is fine
 
@@ -76,16 +103,30 @@ class BlobStore {
   Outcome<size_t> clean_ingests() const;
 
  private:
-  BlobStore(Directory root, Directory ingests, std::vector<std::string> read_roots)
-      : root_(std::move(root)), ingests_(std::move(ingests)), read_roots_(std::move(read_roots)) {}
+  BlobStore(Directory root, Directory ingests, Directory uses, const Roots& roots)
+      : root_(std::move(root)),
+        ingests_(std::move(ingests)),
+        uses_(std::move(uses)),
+        read_roots_(roots.read_roots),
+        node_(roots.node) {}
+  // For every root, this node's own first: `visit(directory of the blob)`. An error of one does not keep the
+  // others from being visited; a root without our directories is an error, too.
+  Outcome<void> in_every_root(const Digest& digest, bool everywhere,
+                              const std::function<Outcome<void>(const Directory&)>& visit) const;
+  std::string aside_name(const Digest& digest) const;
   Outcome<IngestStatus> read_ingest(const std::string& name) const;
   Outcome<Ingest> begin_ingest(const std::string& name, IngestStatus status) const;
 
   Directory root_;
   Directory ingests_;  // <root>/ingest/<node>
+  Directory uses_;     // <root>/uses/<node>
   // Paths, opened for each look: a mount that comes late, or comes again, is then seen.
   std::vector<std::string> read_roots_;
+  std::string node_;
+  bool can_link_ = false;
 };
+
+std::string blob_directory(const Digest& digest);
 
 // Whether a node's name can name its ingest directory.
 bool is_plain_name(std::string_view node);

@@ -22,9 +22,9 @@ TEST(BlobStore, LooksInItsOwnRootThenInTheReadRoots) {
   EXPECT_EQ(store.find(own)->size, 3);
   EXPECT_EQ(store.find(other)->size, 5);
   EXPECT_EQ(store.find(digest_of("none")).error().code, ErrorClass::not_found);
-  ASSERT_TRUE(store.remove(other, false));
+  ASSERT_TRUE(remove_blob(store, other, false));
   EXPECT_TRUE(fs::exists(blob_path(directory / "b", other)));
-  ASSERT_TRUE(store.remove(other, true));
+  ASSERT_TRUE(remove_blob(store, other, true));
   EXPECT_FALSE(fs::exists(blob_path(directory / "b", other)));
 }
 
@@ -37,7 +37,7 @@ TEST(BlobStore, FollowsNoLinkPlantedForABlob) {
   const Outcome<OpenBlob> found = store.find(digest);
   ASSERT_FALSE(found);
   EXPECT_EQ(found.error().code, ErrorClass::internal);
-  ASSERT_TRUE(store.remove(digest, true));
+  ASSERT_TRUE(remove_blob(store, digest, true));
   EXPECT_EQ(file_text(directory / "secret"), "secret");
 }
 
@@ -49,7 +49,7 @@ TEST(BlobStore, FollowsNoLinkPlantedForADirectory) {
   fs::remove(directory / "a/blobs/sha256");
   fs::create_directory_symlink(directory / "outside", directory / "a/blobs/sha256");
   EXPECT_FALSE(store.find(digest));
-  EXPECT_FALSE(store.remove(digest, true));
+  EXPECT_FALSE(remove_blob(store, digest, true));
   EXPECT_TRUE(fs::exists(directory / std::string("outside/") + std::string(digest.hex())));
   KeyLocks locks;
   auto writer = Writer::open(store, locks, "r", 0, "");

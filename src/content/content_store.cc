@@ -40,34 +40,23 @@ Outcome<void> check_labels(const Labels& labels) {
 }
 
 ContentStore::ContentStore(BlobStore blobs, std::unique_ptr<NodeState> state,
-                           std::unique_ptr<Arbiter> arbiter, std::shared_ptr<Metrics> metrics)
+                           std::unique_ptr<Arbiter> arbiter, std::shared_ptr<Metrics> metrics,
+                           Lives::Options options)
     : blobs_(std::move(blobs)),
       state_(std::move(state)),
       arbiter_(std::move(arbiter)),
       metrics_(std::move(metrics)),
-      open_blobs_(blobs_) {}
+      open_blobs_(blobs_),
+      lives_(blobs_, *state_, *arbiter_, *metrics_, std::move(options)) {}
 
 Outcome<void> ContentStore::start() {
   const Outcome<size_t> cleaned = blobs_.clean_ingests();
   if (!cleaned) return std::unexpected(cleaned.error());
   if (*cleaned > 0) log_info("ingests that cannot be resumed were removed", {{"count", *cleaned}});
-  std::vector<Digest> used;
-  for (const BlobInfo& info : state_->list()) {
-    const Outcome<OpenBlob> blob = blobs_.find(info.digest);
-    if (blob || blob.error().code != ErrorClass::not_found || blobs_.has_read_roots()) {
-      if (!blob) log_warning("a blob of this node is not in sight", {{"digest", info.digest.text()}});
-      used.push_back(info.digest);
-      continue;
-    }
-    log_warning("a blob of this node is in no root any more; forgotten", {{"digest", info.digest.text()}});
-    if (const Outcome<bool> begun = state_->begin_removal(info.digest); !begun)
-      return std::unexpected(begun.error());
-  }
-  arbiter_->resume(used);
-  for (const Digest& digest : state_->removals())
-    if (Outcome<void> ended = end_removal(digest); !ended) return ended;
-  return {};
+  return lives_.recover();
 }
+
+void ContentStore::start_thread() { lives_.start(); }
 
 bool ContentStore::has(const Digest& digest) const { return state_->size_of(digest) && blobs_.find(digest); }
 
@@ -120,26 +109,16 @@ std::shared_ptr<const OpenBlob> ContentStore::find_open(const Digest& digest) {
   return state_->size_of(digest) ? open_blobs_.find_open(digest) : nullptr;
 }
 
+// What goes wrong with the file is logged, not answered: an error would stop containerd's garbage collection
+// half way, and what it could do about it is nothing.
 Outcome<void> ContentStore::remove(const Digest& digest) {
   const Outcome<KeyLocks::Held> held = digests_.take(digest.text());
   if (!held) return std::unexpected(held.error());
-  const Outcome<bool> begun = state_->begin_removal(digest);
-  if (!begun) return std::unexpected(begun.error());
-  return *begun ? end_removal(digest) : Outcome<void>();
-}
-
-// What goes wrong with the file is logged, not answered: an error would stop containerd's garbage collection
-// half way, and what it could do about it is nothing.
-Outcome<void> ContentStore::end_removal(const Digest& digest) {
+  const Outcome<bool> left = lives_.leave(digest);
+  if (!left) return std::unexpected(left.error());
   open_blobs_.forget(digest);
-  metrics_->add(Count::uses_ended);
-  const Removal removal = arbiter_->forget(digest);
-  if (removal.kind != Removal::Kind::keep) {
-    const bool everywhere = removal.kind == Removal::Kind::remove_everywhere;
-    if (removal.carry_out(digest, [&] { return blobs_.remove(digest, everywhere); }))
-      metrics_->add(Count::removed_blobs);
-  }
-  return state_->finish_removal(digest);
+  if (*left) metrics_->add(Count::uses_ended);
+  return {};
 }
 
 }  // namespace turnstile::content

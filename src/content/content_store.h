@@ -10,6 +10,7 @@
 #include "content/blob_store.h"
 #include "content/filter.h"
 #include "content/key_locks.h"
+#include "content/lives.h"
 #include "content/metrics.h"
 #include "content/node_state.h"
 #include "content/open_blobs.h"
@@ -18,21 +19,25 @@ namespace turnstile::content {
 
 // Eight of the nine calls; the ninth, Write, is a WriteSession each.
 //
-// Threads: any. Invariant: a blob in the node's set is published in some root (a crash in between is put
-// right by start()); what is not in the set is not shown, wherever it lies.
+// Threads: any. Invariant: a blob in the node's set lies in some root (a crash in between is put right by
+// start()); what is not in the set is not shown, wherever it lies.
 class ContentStore {
  public:
   ContentStore(BlobStore blobs, std::unique_ptr<NodeState> state, std::unique_ptr<Arbiter> arbiter,
-               std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>());
+               std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>(), Lives::Options options = {});
 
   // Makes the node's set agree with the disk after a crash. To be called once, before anything else.
   Outcome<void> start();
+  // From now on a thread does what may take long, where there is a server to be asked.
+  void start_thread();
 
   Outcome<BlobInfo> info(const Digest& digest) const;
   // `mask`: "labels" (all of them) or "labels.<key>" (one; an empty value deletes it); none: all labels.
   Outcome<BlobInfo> update(const Digest& digest, const Labels& labels, const std::vector<std::string>& mask);
   std::vector<BlobInfo> list(const Filter& filter) const;
-  NodeState::Totals totals() const { return state_->totals(); }
+  NodeState::Totals totals(Stage stage = Stage::in_use) const { return state_->totals(stage); }
+  Lives& lives() { return lives_; }
+  const Lives& lives() const { return lives_; }
   // Ends this node's use of it; the blob itself goes when nobody uses it. A blob that is not there is fine.
   Outcome<void> remove(const Digest& digest);
   Outcome<std::shared_ptr<const OpenBlob>> open(const Digest& digest);
@@ -45,7 +50,6 @@ class ContentStore {
 
  private:
   friend class WriteSession;
-  Outcome<void> end_removal(const Digest& digest);
   // Whether this node has it, in its set and on the disk.
   bool has(const Digest& digest) const;
 
@@ -56,6 +60,7 @@ class ContentStore {
   KeyLocks refs_;     // one writer for each
   KeyLocks digests_;  // commit and removal of one blob do not overlap
   OpenBlobs open_blobs_;
+  Lives lives_;  // last: its thread uses the others
 };
 
 // Error invalid_argument when one is longer than containerd allows.

@@ -41,12 +41,13 @@ TEST(ContentStore, ABlobThatIsInNoRootAnyMoreIsForgottenAtTheStart) {
   pull(*open_node(directory / "root", directory / "state"), "abc");
   pull(*open_node(directory / "root", directory / "state"), "def");
   std::filesystem::remove(blob_path(directory / "root", digest_of("abc")));
+  std::filesystem::remove(use_path(directory / "root", digest_of("abc")));
   ArbiterScript script;
   const auto again =
       open_node(directory / "root", directory / "state", {}, std::make_unique<ScriptedArbiter>(script));
   EXPECT_FALSE(again->info(digest_of("abc")));
   EXPECT_TRUE(again->info(digest_of("def")));
-  EXPECT_EQ(script.heard, (std::vector<std::string>{"resume 1", "forget", "succeeded"}));
+  EXPECT_EQ(script.heard, (std::vector<std::string>{"end", "succeeded"}));
 }
 
 TEST(ContentStore, WhatAReadRootWouldShowIsKeptInMindWhileThatIsNotMounted) {
@@ -120,7 +121,7 @@ TEST(ContentStore, ADeleteDropsOnlyThisNodesUseWhenOthersUseTheBlob) {
   const auto node =
       open_node(directory / "root", directory / "state", {}, std::make_unique<ScriptedArbiter>(script));
   pull(*node, "abc");
-  script.removal = Removal::Kind::keep;
+  script.removal = Removal::Kind::settled;
   ASSERT_TRUE(node->remove(digest_of("abc")));
   EXPECT_FALSE(node->info(digest_of("abc")));
   EXPECT_EQ(file_text(blob_path(directory / "root", digest_of("abc"))), "abc");
@@ -144,7 +145,8 @@ TEST(ContentStore, NothingIsRemovedByARightThatHasRunOut) {
 TEST(ContentStore, ARemovalThatACrashInterruptedIsEndedAtTheStart) {
   const TestDirectory directory;
   pull(*open_node(directory / "root", directory / "state"), "abc");
-  ASSERT_TRUE(*(*NodeState::open(directory / "state"))->begin_removal(digest_of("abc")));
+  ASSERT_TRUE(
+      *(*NodeState::open(directory / "state"))->move(digest_of("abc"), Stage::in_use, Stage::leaving));
   const auto again = open_node(directory / "root", directory / "state");
   EXPECT_FALSE(again->info(digest_of("abc")));
   EXPECT_FALSE(std::filesystem::exists(blob_path(directory / "root", digest_of("abc"))));
@@ -154,13 +156,13 @@ TEST(ContentStore, ABlobThatWasPublishedButNotYetThisNodesWhenItDiedIsRemovedAtT
   const TestDirectory directory;
   const auto path = [&](const char* text) { return blob_path(directory / "root", digest_of(text)); };
   for (const char* text : {"nobody's", "another node's"}) {
-    ASSERT_TRUE((*NodeState::open(directory / "state"))->expect(digest_of(text)));
+    ASSERT_TRUE((*NodeState::open(directory / "state"))->note(digest_of(text)));
     put_file(path(text), text);
     ArbiterScript script;
-    if (text == std::string("another node's")) script.removal = Removal::Kind::keep;
+    if (text == std::string("another node's")) script.removal = Removal::Kind::settled;
     const auto again =
         open_node(directory / "root", directory / "state", {}, std::make_unique<ScriptedArbiter>(script));
-    EXPECT_EQ(script.count("forget"), 1u);
+    EXPECT_EQ(script.count("end"), 1u);
     EXPECT_FALSE(again->info(digest_of(text)));
   }
   EXPECT_FALSE(std::filesystem::exists(path("nobody's")));

@@ -132,6 +132,23 @@ Outcome<void> Directory::move_no_replace(const std::string& name, const Director
   return fail_errno("publish", to.name_of(new_name), errno);
 }
 
+Outcome<bool> Directory::link(const std::string& name, const Directory& to,
+                              const std::string& new_name) const {
+  if (::linkat(fd_.get(), name.c_str(), to.fd_.get(), new_name.c_str(), 0) == 0) return true;
+  switch (errno) {
+    case EXDEV:   // it lies on another one's disk
+    case EPERM:   // a file system without links; or a file of another user's, where that is protected
+    case EACCES:  // the same, on others
+    case ENOTSUP:
+    case ENOSYS:
+    case EINVAL:
+    case EMLINK:
+      return false;
+    default:
+      return fail_errno("link", to.name_of(new_name), errno);
+  }
+}
+
 Outcome<void> Directory::sync() const {
   // EINVAL: a file system that has nothing to sync for a directory.
   if (::fsync(fd_.get()) != 0 && errno != EINVAL) return fail_errno("sync directory", path_, errno);

@@ -47,6 +47,9 @@ class Directory {
   // Moves `name` to `to/new_name`, at once and never over something that is there: error already_exists.
   Outcome<void> move_no_replace(const std::string& name, const Directory& to,
                                 const std::string& new_name) const;
+  // Gives the file `name` a second name, `to/new_name`. False: the file system cannot. Errors not_found,
+  // already_exists.
+  Outcome<bool> link(const std::string& name, const Directory& to, const std::string& new_name) const;
   // Makes what was created, moved and removed here survive a crash.
   Outcome<void> sync() const;
 

@@ -59,6 +59,9 @@ Outcome<IngestStatus> BlobStore::read_ingest(const std::string& name) const {
   if (!data) return std::unexpected(data.error());
   const Outcome<struct stat> file = look_at(data->get());
   if (!file) return std::unexpected(file.error());
+  // A crash while it was published, where that needs a link: these bytes must not be written to any more.
+  if (file->st_nlink > 1)
+    return fail(ErrorClass::internal, fmt::format("ingest {}: published already", name));
   status->offset = file->st_size;
   status->updated = Timestamp::of(file->st_mtim);
   return *status;

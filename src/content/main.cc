@@ -1,10 +1,16 @@
 // turnstile-content: reads its settings, opens the store, serves it until a signal comes.
+#include <fmt/format.h>
+#include <unistd.h>
+
 #include <cstdio>
 #include <exception>
+#include <filesystem>
+#include <fstream>
 
 #include "base/daemon.h"
 #include "base/log.h"
 #include "content/alone_arbiter.h"
+#include "content/client_lock_server.h"
 #include "content/content_store.h"
 #include "content/lock_arbiter.h"
 #include "content/monitor.h"
@@ -29,42 +35,52 @@ Outcome<std::unique_ptr<SharedReferences>> open_references(const Settings& setti
   return SharedReferences::open(settings.references_dir, false);
 }
 
-// None without --server. An error is one of the settings: starting again would not help.
-Result<std::optional<LockClient>> make_client(const Settings& settings) {
-  if (settings.servers.empty()) return std::nullopt;
-  Expected<LockClient> client = LockClient::create(LockArbiter::client_settings(settings));
-  if (!client) return turnstile::fail("--server: " + client.error().message);
-  if (const Expected<std::string> version = client->version(); version)  // else: seen when it is there
-    if (const auto wrong = LockArbiter::wrong_references(*version, settings.references); wrong)
-      return turnstile::fail(*wrong);
-  return std::move(*client);
+// Which plugin on which machine this is, for the server and for people. The same after a restart of the
+// plugin, another one on a machine that was made from a copy of this one's disk.
+void introduce(const Settings& settings, LockArbiter::Options& options) {
+  char host[256] = {};
+  (void)::gethostname(host, sizeof host - 1);
+  std::ifstream file("/proc/sys/kernel/random/boot_id");
+  std::string boot;
+  std::getline(file, boot);
+  const std::string state = std::filesystem::weakly_canonical(settings.state);
+  options.node = settings.node;
+  options.identity = fmt::format("{}/{}/{}", host, boot, state).substr(0, 200);
+  options.machine = fmt::format("the machine {} (state in {})", host, state).substr(0, 200);
 }
 
-// The one place that chooses who decides. `state` must live as long as the arbiter.
-Result<std::unique_ptr<Arbiter>> make_arbiter(const Settings& settings, std::optional<LockClient> client,
-                                              const NodeState& state, std::shared_ptr<Metrics> metrics) {
-  if (!client) {
+struct Arbitration {
+  std::unique_ptr<Arbiter> arbiter;
+  int exit_code = 0;
+  std::string error{};  // with an exit code
+};
+
+// The one place that chooses who decides.
+Arbitration make_arbiter(const Settings& settings, std::shared_ptr<Metrics> metrics) {
+  if (settings.servers.empty()) {
     log_warning("no --server: this node pulls for itself alone");
-    return std::make_unique<AloneArbiter>();
+    return {std::make_unique<AloneArbiter>()};
   }
-  Outcome<std::shared_ptr<Unsettled>> unsettled = Unsettled::open(settings.state);
-  if (!unsettled) return turnstile::fail(unsettled.error().message);
-  Outcome<BlobStore> opened = BlobStore::open({settings.root, settings.read_roots, settings.node, false});
-  if (!opened) return turnstile::fail(opened.error().message);
-  auto blobs = std::make_shared<const BlobStore>(std::move(*opened));  // a function is copied
+  Expected<LockClient> client = LockClient::create(ClientLockServer::client_settings(settings));
+  if (!client) return {nullptr, kExitUsage, "--server: " + client.error().message};
+  auto server = std::make_unique<ClientLockServer>(std::move(*client));
+  if (const Expected<ServerLife> life = server->life(); life)  // else: seen when it is there
+    if (const auto wrong = LockArbiter::wrong_references(*life, settings.references); wrong)
+      return {nullptr, kExitUsage, *wrong};
   LockArbiter::Options options;
   if (settings.references == ReferencesBy::client) {
     Outcome<std::unique_ptr<SharedReferences>> shared = open_references(settings);
-    if (!shared) return turnstile::fail("--references-dir: " + shared.error().message);
+    if (!shared) return {nullptr, kExitFailed, "--references-dir: " + shared.error().message};
     options.references = std::make_shared<NodeReferences>(std::move(*shared), settings.node);
   }
+  introduce(settings, options);
   options.without_server = settings.without_server;
   options.visible_within = settings.visible_within;
+  options.settled_after = settings.settled_after;
   options.metrics = std::move(metrics);
-  options.uses = [&state](const Digest& digest) { return state.size_of(digest).has_value(); };
-  options.is_there = [blobs](const Digest& digest) { return blobs->find(digest).has_value(); };
-  options.remove = [blobs](const Digest& digest) { return blobs->remove(digest, true); };
-  return std::make_unique<LockArbiter>(std::move(*client), std::move(*unsettled), std::move(options));
+  auto arbiter = std::make_unique<LockArbiter>(std::move(server), std::move(options));
+  if (const std::optional<std::string> wrong = arbiter->claim_name()) return {nullptr, kExitFailed, *wrong};
+  return {std::move(arbiter)};
 }
 
 int run(const Settings& settings) {
@@ -74,15 +90,17 @@ int run(const Settings& settings) {
   const auto metrics = std::make_shared<Metrics>();
   Outcome<std::unique_ptr<NodeState>> state = NodeState::open(settings.state);
   if (!state) return fail_with(state.error().message);
-  const bool used = !(*state)->list().empty() || !(*state)->removals().empty();
+  const bool used = !(*state)->is_empty();
   Outcome<BlobStore> blobs = BlobStore::open({settings.root, settings.read_roots, settings.node, used});
   if (!blobs) return fail_with(blobs.error().message);
-  Result<std::optional<LockClient>> client = make_client(settings);
-  if (!client) return fail_with(client.error().message, kExitUsage);
-  Result<std::unique_ptr<Arbiter>> arbiter = make_arbiter(settings, std::move(*client), **state, metrics);
-  if (!arbiter) return fail_with(arbiter.error().message);
-  ContentStore store(std::move(*blobs), std::move(*state), std::move(*arbiter), metrics);
+  Arbitration arbitration = make_arbiter(settings, metrics);
+  if (!arbitration.arbiter) return fail_with(arbitration.error, arbitration.exit_code);
+  Lives::Options lives;
+  lives.keep_unused = settings.keep_unused;
+  lives.keep_unused_bytes = settings.keep_unused_bytes;
+  ContentStore store(std::move(*blobs), std::move(*state), std::move(arbitration.arbiter), metrics, lives);
   if (const Outcome<void> started = store.start(); !started) return fail_with(started.error().message);
+  store.start_thread();
   const Result<std::unique_ptr<Server>> server = Server::start(store, settings.socket);
   if (!server) return fail_with(server.error().message);
   std::unique_ptr<Monitor> monitor;

@@ -22,6 +22,8 @@ constexpr std::array<Row, kCounts> kRows = {{
     {"turnstile_content_pulls_without_server_total", "Writes and adoptions begun while no server answered"},
     {"turnstile_content_uses_ended_total", "Blobs that this node has stopped using"},
     {"turnstile_content_removed_blobs_total", "Blobs whose files this node has removed, as their last user"},
+    {"turnstile_content_lost_blobs_total", "Blobs in use whose files were found to be gone"},
+    {"turnstile_content_damaged_blobs_total", "Blobs whose files were found to hold other bytes"},
 }};
 
 }  // namespace

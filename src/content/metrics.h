@@ -31,8 +31,10 @@ enum class Count : uint8_t {
   pulls_without_server,
   uses_ended,
   removed_blobs,
+  lost_blobs,
+  damaged_blobs,
 };
-inline constexpr size_t kCounts = size_t(Count::removed_blobs) + 1;
+inline constexpr size_t kCounts = size_t(Count::damaged_blobs) + 1;
 
 // Threads: any; every value is atomic or has a mutex.
 class Metrics {

@@ -53,6 +53,15 @@ class MonitorHandler final : public http::Handler {
     const NodeState::Totals totals = store_.totals();
     metrics_.set_gauge("turnstile_content_blobs", "Blobs that this node uses", double(totals.blobs));
     metrics_.set_gauge("turnstile_content_blob_bytes", "Their sizes", double(totals.bytes));
+    const NodeState::Totals kept = store_.totals(Stage::kept);
+    metrics_.set_gauge("turnstile_content_kept_blobs",
+                       "Blobs that are kept although this node does not use them", double(kept.blobs));
+    metrics_.set_gauge("turnstile_content_kept_bytes", "Their sizes", double(kept.bytes));
+    metrics_.set_gauge("turnstile_content_leaving_blobs", "Blobs that this node has still to give up",
+                       double(store_.totals(Stage::leaving).blobs));
+    metrics_.set_gauge("turnstile_content_unconfirmed_blobs",
+                       "Blobs in use of which the lock server has not confirmed that it counts them",
+                       double(store_.lives().unconfirmed()));
     return metrics_.text();
   }
 

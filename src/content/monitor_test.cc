@@ -128,7 +128,7 @@ TEST_F(MonitorTest, WaitingAndRemovingAreCounted) {
   EXPECT_EQ(series("uses_ended_total"), "1");
   EXPECT_EQ(series("removed_blobs_total"), "1");
   script_.write = Decision::Kind::write;
-  script_.removal = Removal::Kind::keep;
+  script_.removal = Removal::Kind::settled;
   pull("own", "own");
   ASSERT_TRUE(node_->remove(digest_of("own")));
   EXPECT_EQ(series("uses_ended_total"), "2");

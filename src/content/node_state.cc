@@ -4,42 +4,51 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 
+#include <filesystem>
+
 #include "base/log.h"
 
 namespace turnstile::content {
 namespace {
 
-// FULL: what we have told containerd is there after a power cut, too.
-constexpr const char* kSchema = R"(
-  PRAGMA journal_mode = WAL;
-  PRAGMA synchronous = FULL;
-  CREATE TABLE IF NOT EXISTS blobs (
-    digest TEXT PRIMARY KEY, size INTEGER NOT NULL, created_ns INTEGER NOT NULL, updated_ns INTEGER NOT NULL,
-    leaving INTEGER NOT NULL) WITHOUT ROWID;
-  CREATE TABLE IF NOT EXISTS labels (
-    digest TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, PRIMARY KEY (digest, key)) WITHOUT ROWID;
-)";
+using refcount::SqliteRollBack;
+using refcount::SqliteStatement;
+using refcount::SqliteText;
+using Database = refcount::SqliteConnection;
 
-// Undone when it goes, unless it was committed.
-class Transaction {
- public:
-  explicit Transaction(Database& database) : database_(database) {
-    begun_ = database_.run("BEGIN IMMEDIATE");
-  }
-  ~Transaction() {
-    if (begun_) (void)database_.run("ROLLBACK");
-  }
-  const Outcome<void>& begun() const { return begun_; }
-  Outcome<void> commit() {
-    Outcome<void> done = database_.run("COMMIT");
-    if (done) begun_ = fail(ErrorClass::internal, "committed");
-    return done;
-  }
+constexpr std::chrono::seconds kBusy{5};  // a backup of the database is being taken
 
- private:
-  Database& database_;
-  Outcome<void> begun_;
+// The column was called `leaving`, and was 0 or 1, before there were more stages than two.
+constexpr const char* kSchema[] = {
+    "PRAGMA journal_mode = WAL",
+    "PRAGMA synchronous = FULL",  // what we have told containerd is there after a power cut, too
+    "CREATE TABLE IF NOT EXISTS blobs (digest TEXT PRIMARY KEY, size INTEGER NOT NULL, created_ns INTEGER "
+    "NOT "
+    "NULL, updated_ns INTEGER NOT NULL, leaving INTEGER NOT NULL) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS labels (digest TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
+    "PRIMARY "
+    "KEY (digest, key)) WITHOUT ROWID",
 };
+
+ContentError explain(const Database& database, const ClientError& error) {
+  const ErrorClass code = database.was_full() ? ErrorClass::resource_exhausted : ErrorClass::internal;
+  return {code, "the node's state: " + error.message};
+}
+
+template <class... Values>
+Expected<void> run(Database& database, std::string_view sql, const Values&... values) {
+  Expected<SqliteStatement> statement = database.prepare(sql);
+  if (!statement) return std::unexpected(statement.error());
+  const Expected<bool> done = statement->bind(values...).step();
+  if (!done) return std::unexpected(done.error());
+  return {};
+}
+
+Expected<void> prepare_schema(Database& database) {
+  for (const char* sql : kSchema)
+    if (Expected<void> done = database.execute(sql); !done) return done;
+  return {};
+}
 
 }  // namespace
 
@@ -50,9 +59,10 @@ Outcome<std::unique_ptr<NodeState>> NodeState::open(const std::string& directory
   if (!lock) return std::unexpected(lock.error());
   if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorClass::unavailable, fmt::format("{}: another process uses this directory", directory));
-  Outcome<Database> database = Database::open(directory + "/node.db");
-  if (!database) return std::unexpected(database.error());
-  if (const Outcome<void> made = database->run(kSchema); !made) return std::unexpected(made.error());
+  Expected<std::unique_ptr<Database>> database = Database::open(directory + "/node.db", kBusy);
+  if (!database) return fail(ErrorClass::internal, database.error().message);
+  if (const Expected<void> made = prepare_schema(**database); !made)
+    return std::unexpected(explain(**database, made.error()));
   std::unique_ptr<NodeState> state(new NodeState(std::move(*lock), std::move(*database)));
   if (const Outcome<void> loaded = state->load(); !loaded) return std::unexpected(loaded.error());
   return state;
@@ -61,105 +71,139 @@ Outcome<std::unique_ptr<NodeState>> NodeState::open(const std::string& directory
 Outcome<void> NodeState::load() {
   const Locked writing(writing_);
   const Locked lock(mutex_);
-  Statement blobs(database_, "SELECT digest, size, created_ns, updated_ns, leaving FROM blobs");
-  Outcome<bool> row = false;
-  while ((row = blobs.step()) && *row) {
-    const Outcome<Digest> digest = Digest::parse(blobs.text(0));
-    if (!digest) {
-      log_warning("a line of the node's database names no blob", {{"error", digest.error().message}});
-      continue;
+  const auto each_row = [&](const char* sql, const auto& visit) TS_REQUIRES(writing_) -> Outcome<void> {
+    Expected<SqliteStatement> rows = database_->prepare(sql);
+    if (!rows) return std::unexpected(explain(*database_, rows.error()));
+    Expected<bool> row = false;
+    while ((row = rows->step()) && *row) {
+      const Outcome<Digest> digest = Digest::parse(rows->text(0));
+      if (digest) visit(*digest, *rows);
+      if (!digest)
+        log_warning("a line of the node's database names no blob", {{"error", digest.error().message}});
     }
-    BlobInfo info{*digest, blobs.number(1), {blobs.number(2)}, {blobs.number(3)}, {}};
-    rows_.emplace(*digest, Row{std::move(info), blobs.number(4) != 0});
-  }
-  if (!row) return std::unexpected(row.error());
-  Statement labels(database_, "SELECT digest, key, value FROM labels");
-  while ((row = labels.step()) && *row) {
-    const Outcome<Digest> digest = Digest::parse(labels.text(0));
-    const auto found = digest ? rows_.find(*digest) : rows_.end();
-    if (found != rows_.end()) found->second.info.labels[labels.text(1)] = labels.text(2);
-  }
-  if (!row) return std::unexpected(row.error());
-  return {};
+    if (!row) return std::unexpected(explain(*database_, row.error()));
+    return {};
+  };
+  std::map<Digest, Row> rows;
+  Outcome<void> read =
+      each_row("SELECT digest, size, created_ns, updated_ns, leaving FROM blobs",
+               [&](const Digest& digest, SqliteStatement& row) {
+                 BlobInfo info{digest, row.integer(1), {row.integer(2)}, {row.integer(3)}, {}};
+                 rows.emplace(digest, Row{std::move(info), Stage(row.integer(4))});
+               });
+  if (!read) return read;
+  read = each_row("SELECT digest, key, value FROM labels", [&](const Digest& digest, SqliteStatement& row) {
+    if (const auto found = rows.find(digest); found != rows.end())
+      found->second.info.labels[row.blob(1)] = row.blob(2);
+  });
+  rows_ = std::move(rows);
+  return read;
 }
 
 std::optional<BlobInfo> NodeState::find(const Digest& digest) const {
   const SharedLocked lock(mutex_);
   const auto found = rows_.find(digest);
-  if (found == rows_.end() || found->second.leaving) return std::nullopt;
+  if (found == rows_.end() || found->second.stage != Stage::in_use) return std::nullopt;
   return found->second.info;
 }
 
 std::optional<int64_t> NodeState::size_of(const Digest& digest) const {
   const SharedLocked lock(mutex_);
   const auto found = rows_.find(digest);
-  if (found == rows_.end() || found->second.leaving) return std::nullopt;
+  if (found == rows_.end() || found->second.stage != Stage::in_use) return std::nullopt;
   return found->second.info.size;
 }
 
-std::vector<BlobInfo> NodeState::list() const {
+std::optional<Stage> NodeState::stage_of(const Digest& digest) const {
+  const SharedLocked lock(mutex_);
+  const auto found = rows_.find(digest);
+  if (found == rows_.end()) return std::nullopt;
+  return found->second.stage;
+}
+
+std::vector<BlobInfo> NodeState::list() const { return in_stage(Stage::in_use); }
+
+std::vector<BlobInfo> NodeState::in_stage(Stage stage) const {
   const SharedLocked lock(mutex_);
   std::vector<BlobInfo> all;
   for (const auto& [digest, row] : rows_)
-    if (!row.leaving) all.push_back(row.info);
+    if (row.stage == stage) all.push_back(row.info);
   return all;
 }
 
-NodeState::Totals NodeState::totals() const {
+NodeState::Totals NodeState::totals(Stage stage) const {
   const SharedLocked lock(mutex_);
   Totals totals;
   for (const auto& [digest, row] : rows_) {
-    if (row.leaving) continue;
+    if (row.stage != stage) continue;
     ++totals.blobs;
     totals.bytes += row.info.size;
   }
   return totals;
 }
 
-std::vector<Digest> NodeState::removals() const {
+bool NodeState::is_empty() const {
   const SharedLocked lock(mutex_);
-  std::vector<Digest> all;
-  for (const auto& [digest, row] : rows_)
-    if (row.leaving) all.push_back(digest);
-  return all;
+  return rows_.empty();
+}
+
+Outcome<void> NodeState::write(const std::function<Expected<void>(Database&)>& change) {
+  // What the last commit wrote may be lost although SQLite would not say so again.
+  if (database_->sync_failed())
+    return fail(ErrorClass::internal,
+                "the node's state is not written to any more since a sync failed: look after the disk of "
+                "--state, then start turnstile-content again");
+  Expected<void> done = database_->execute("BEGIN IMMEDIATE");
+  if (done) {
+    const SqliteRollBack roll_back{*database_};
+    done = change(*database_);
+    if (done) done = database_->execute("COMMIT");
+  }
+  if (!done) return std::unexpected(explain(*database_, done.error()));
+  return {};
+}
+
+Outcome<void> NodeState::write_unsynced(const std::function<Expected<void>(Database&)>& change) {
+  (void)database_->execute("PRAGMA synchronous = NORMAL");
+  Outcome<void> done = write(change);
+  if (const Expected<void> back = database_->execute("PRAGMA synchronous = FULL"); !back && done)
+    done = std::unexpected(explain(*database_, back.error()));
+  return done;
 }
 
 Outcome<void> NodeState::store(const BlobInfo& info) {
-  const std::string& digest = info.digest.text();
-  Transaction transaction(database_);
-  if (!transaction.begun()) return transaction.begun();
-  Statement blob(database_, "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?, 0)");
-  blob.bind(digest).bind(info.size).bind(info.created.ns).bind(info.updated.ns);
-  if (Outcome<void> done = blob.run(); !done) return done;
-  if (Outcome<void> done = Statement(database_, "DELETE FROM labels WHERE digest = ?").bind(digest).run();
-      !done)
+  return write([&](Database& database) -> Expected<void> {
+    const SqliteText digest{info.digest.text()};
+    Expected<void> done = run(database, "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?, 0)", digest,
+                              info.size, info.created.ns, info.updated.ns);
+    if (done) done = run(database, "DELETE FROM labels WHERE digest = ?", digest);
+    for (const auto& [key, value] : info.labels)
+      if (done)
+        done =
+            run(database, "INSERT INTO labels VALUES (?, ?, ?)", digest, SqliteText{key}, SqliteText{value});
     return done;
-  for (const auto& [key, value] : info.labels) {
-    Statement label(database_, "INSERT INTO labels VALUES (?, ?, ?)");
-    if (Outcome<void> done = label.bind(digest).bind(key).bind(value).run(); !done) return done;
-  }
-  return transaction.commit();
+  });
 }
 
-Outcome<void> NodeState::expect(const Digest& digest) {
+Outcome<bool> NodeState::note(const Digest& digest) {
   const Locked writing(writing_);
-  {
-    const SharedLocked lock(mutex_);
-    if (rows_.contains(digest)) return {};
-  }
+  if (stage_of(digest)) return false;
   const Timestamp now = Timestamp::now();
-  Statement blob(database_, "INSERT INTO blobs VALUES (?, 0, ?, ?, 1)");
-  if (Outcome<void> done = blob.bind(digest.text()).bind(now.ns).bind(now.ns).run(); !done) return done;
+  const Outcome<void> done = write_unsynced([&](Database& database) {
+    return run(database, "INSERT INTO blobs VALUES (?, 0, ?, ?, 1)", SqliteText{digest.text()}, now.ns,
+               now.ns);
+  });
+  if (!done) return std::unexpected(done.error());
   const Locked lock(mutex_);
-  rows_.emplace(digest, Row{{digest, 0, now, now, {}}, true});
-  return {};
+  rows_.emplace(digest, Row{{digest, 0, now, now, {}}, Stage::leaving});
+  return true;
 }
 
 Outcome<void> NodeState::add(const BlobInfo& info) {
   const Locked writing(writing_);
   if (Outcome<void> stored = store(info); !stored) return stored;
   const Locked lock(mutex_);
-  rows_.insert_or_assign(info.digest, Row{info, false});
+  rows_.insert_or_assign(info.digest, Row{info, Stage::in_use});
   return {};
 }
 
@@ -172,33 +216,36 @@ Outcome<BlobInfo> NodeState::update(const Digest& digest,
   info->updated = Timestamp::now();
   if (const Outcome<void> stored = store(*info); !stored) return std::unexpected(stored.error());
   const Locked lock(mutex_);
-  rows_.insert_or_assign(digest, Row{*info, false});
+  rows_.insert_or_assign(digest, Row{*info, Stage::in_use});
   return *info;
 }
 
-Outcome<bool> NodeState::begin_removal(const Digest& digest) {
+Outcome<bool> NodeState::move(const Digest& digest, Stage from, Stage to) {
   const Locked writing(writing_);
-  if (!size_of(digest)) return false;
-  Statement hide(database_, "UPDATE blobs SET leaving = 1 WHERE digest = ?");
-  if (const Outcome<void> done = hide.bind(digest.text()).run(); !done) return std::unexpected(done.error());
+  if (stage_of(digest) != from) return false;
+  const Timestamp now = Timestamp::now();
+  const Outcome<void> done = write([&](Database& database) {
+    return run(database, "UPDATE blobs SET leaving = ?, updated_ns = ? WHERE digest = ?", int64_t(to), now.ns,
+               SqliteText{digest.text()});
+  });
+  if (!done) return std::unexpected(done.error());
   const Locked lock(mutex_);
-  rows_.at(digest).leaving = true;
+  Row& row = rows_.at(digest);
+  row.stage = to;
+  row.info.updated = now;
   return true;
 }
 
-Outcome<void> NodeState::finish_removal(const Digest& digest) {
+Outcome<void> NodeState::forget(const Digest& digest) {
   const Locked writing(writing_);
-  {
-    // Committed again in the meantime: then it stays.
-    const SharedLocked lock(mutex_);
-    const auto found = rows_.find(digest);
-    if (found == rows_.end() || !found->second.leaving) return {};
-  }
-  Transaction transaction(database_);
-  if (!transaction.begun()) return transaction.begun();
-  for (const char* sql : {"DELETE FROM labels WHERE digest = ?", "DELETE FROM blobs WHERE digest = ?"})
-    if (Outcome<void> done = Statement(database_, sql).bind(digest.text()).run(); !done) return done;
-  if (Outcome<void> done = transaction.commit(); !done) return done;
+  if (stage_of(digest) != Stage::leaving) return {};  // in use again in the meantime: then it stays
+  const Outcome<void> done = write_unsynced([&](Database& database) {
+    const SqliteText text{digest.text()};
+    Expected<void> gone = run(database, "DELETE FROM labels WHERE digest = ?", text);
+    if (gone) gone = run(database, "DELETE FROM blobs WHERE digest = ?", text);
+    return gone;
+  });
+  if (!done) return done;
   const Locked lock(mutex_);
   rows_.erase(digest);
   return {};

@@ -1,4 +1,4 @@
-// Which blobs this node has: the set that must survive a restart, with their labels.
+// Which blobs this node has, and in which stage of its life each is: the one place where that is persisted.
 //
 // Other nodes' blobs lie in the same directories; containerd may only be shown those that this node has
 // committed or adopted, because it uses what it is shown without telling us.
@@ -12,10 +12,10 @@
 #include <vector>
 
 #include "base/sync.h"
-#include "content/database.h"
 #include "content/digest.h"
 #include "content/directory.h"
 #include "content/timestamp.h"
+#include "refcount/sqlite_connection.h"
 
 namespace turnstile::content {
 
@@ -28,18 +28,25 @@ struct BlobInfo {
   Labels labels;
 };
 
+// What a restart must know of a blob (docs/decisions/0020 has the whole life). The numbers are on the disk.
+enum class Stage : uint8_t {
+  in_use = 0,   // containerd was told that it is there
+  leaving = 1,  // not, or not any more; traces of this node may be left at the server and on the disk
+  kept = 2,     // as in_use to everybody but containerd: nobody here uses it, and it stays for a while
+};
+
 // A SQLite database, and all of it in memory for reading.
 //
-// A blob comes in two steps: expect() before its file is, add() when it is this node's. It leaves
-// in two: begin_removal() hides it from containerd, finish_removal() forgets it. In between others are told
-// (the lock server, the disk); removals() says, after a crash, of which blobs traces may be left. Threads:
-// any. A change is on the disk when the call returns. Invariant: what is in memory is what is in the
-// database.
+// What is about to leave traces elsewhere (the lock server, the disk) is noted before, as `leaving`: after a
+// crash it is cleared away unless it was in use by then. Threads: any. A change is safe from a power cut when
+// the call returns, except by note() and forget(), which need not be: without the one a trace may stay,
+// without the other it is looked for once more. Invariant: what is in memory is what is in the database.
 class NodeState {
  public:
   // `directory` is made if missing; one process at a time (error unavailable).
   static Outcome<std::unique_ptr<NodeState>> open(const std::string& directory);
 
+  // In use:
   std::optional<BlobInfo> find(const Digest& digest) const;
   std::optional<int64_t> size_of(const Digest& digest) const;  // cheaper
   std::vector<BlobInfo> list() const;
@@ -47,31 +54,41 @@ class NodeState {
     size_t blobs = 0;
     int64_t bytes = 0;
   };
-  Totals totals() const;  // of what list() gives
+  Totals totals(Stage stage = Stage::in_use) const;
+  bool is_empty() const;
 
-  Outcome<void> expect(const Digest& digest);  // nothing to do if it is known
-  Outcome<void> add(const BlobInfo& info);
+  std::optional<Stage> stage_of(const Digest& digest) const;
+  // `updated` is, of a kept one, since when.
+  std::vector<BlobInfo> in_stage(Stage stage) const;
+
+  Outcome<bool> note(const Digest& digest);    // absent → leaving; false: there was a line
+  Outcome<void> add(const BlobInfo& info);     // any → in use
+  Outcome<void> forget(const Digest& digest);  // leaving → absent
+  // In use → kept or leaving; kept → leaving. False: it was not, and nothing has changed.
+  Outcome<bool> move(const Digest& digest, Stage from, Stage to);
   // Calls `change` with the labels there are; error not_found. Returns what became of it.
   Outcome<BlobInfo> update(const Digest& digest, const std::function<Outcome<void>(Labels&)>& change);
 
-  Outcome<bool> begin_removal(const Digest& digest);  // false: this node does not have it
-  Outcome<void> finish_removal(const Digest& digest);
-  std::vector<Digest> removals() const;
-
  private:
-  NodeState(UniqueFd lock, Database database) : lock_(std::move(lock)), database_(std::move(database)) {}
+  using Database = refcount::SqliteConnection;
+  NodeState(UniqueFd lock, std::unique_ptr<Database> database)
+      : lock_(std::move(lock)), database_(std::move(database)) {}
   Outcome<void> load();
+  // One transaction. Error internal for ever after a sync that failed.
+  Outcome<void> write(const std::function<Expected<void>(Database&)>& change) TS_REQUIRES(writing_);
+  // The same, but only safe from the death of this process.
+  Outcome<void> write_unsynced(const std::function<Expected<void>(Database&)>& change) TS_REQUIRES(writing_);
   Outcome<void> store(const BlobInfo& info) TS_REQUIRES(writing_);
 
   struct Row {
     BlobInfo info;
-    bool leaving = false;
+    Stage stage = Stage::in_use;
   };
 
   // Held while SQLite writes; readers of memory need mutex_ alone and never wait for the disk.
   Mutex writing_;
   UniqueFd lock_;  // of the directory, against a second process
-  Database database_ TS_GUARDED_BY(writing_);
+  const std::unique_ptr<Database> database_ TS_PT_GUARDED_BY(writing_);
   mutable SharedMutex mutex_;
   std::map<Digest, Row> rows_ TS_GUARDED_BY(mutex_);
 };

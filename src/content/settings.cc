@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <CLI/CLI.hpp>
+#include <charconv>
 #include <filesystem>
 #include <map>
 
@@ -31,6 +32,10 @@ constexpr Row kRows[] = {
     {"without-server", "wait|pull",
      "while no server can be reached: make containerd wait, or pull alone (wait)"},
     {"visible-within", "DURATION", "how long a mount may take to show what another node has written (10s)"},
+    {"settled-after", "DURATION",
+     "nothing is removed for so long after the server's start, where there are no hard links (10s)"},
+    {"keep-unused", "DURATION", "keep what this node does not use any more for so long (0s: not at all)"},
+    {"keep-unused-bytes", "BYTES", "at most so much of it, the oldest goes first; K, M, G, T (no limit)"},
     {"references", "server|client", "who counts a blob's users, as the server was told, too (server)"},
     {"references-dir", "DIR", "for client: where, shared by all nodes (references below --root)"},
     {"metrics-listen", "HOST:PORT", "serve /metrics, /healthz and /readyz there; port 0: any (nowhere)"},
@@ -124,6 +129,35 @@ Result<void> read_duration(const Values& values, const std::string& name, std::c
   return {};
 }
 
+// A number, or one with K, M, G or T: times 1024, once to four times.
+Result<void> read_bytes(const Values& values, const std::string& name, int64_t& out) {
+  const std::vector<std::string>& given = values.at(name);
+  if (given.empty()) return {};
+  const std::string& text = given.back();
+  uint64_t number = 0;
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const std::string_view unit(end, size_t(text.data() + text.size() - end));
+  const std::string_view units = "KMGT";
+  const size_t power = unit.empty() ? 0 : units.find(unit) + 1;
+  if (error != std::errc() || unit.size() > 1 || (!unit.empty() && power == 0) ||
+      number > (uint64_t(INT64_MAX) >> (10 * power)))
+    return fail(fmt::format("--{}: '{}' is no size: a number, with K, M, G or T behind it", name, text));
+  out = int64_t(number << (10 * power));
+  return {};
+}
+
+Result<void> read_keeping(const Values& values, Settings& settings) {
+  for (const auto& [name, member] : {std::pair{"visible-within", &Settings::visible_within},
+                                     {"settled-after", &Settings::settled_after},
+                                     {"keep-unused", &Settings::keep_unused}})
+    if (Result<void> read = read_duration(values, name, settings.*member); !read) return read;
+  if (Result<void> read = read_bytes(values, "keep-unused-bytes", settings.keep_unused_bytes); !read)
+    return read;
+  if (settings.keep_unused_bytes > 0 && settings.keep_unused.count() == 0)
+    return fail("--keep-unused-bytes needs --keep-unused: for how long");
+  return {};
+}
+
 Result<void> read_references(const Values& values, Settings& settings) {
   if (Result<void> chosen = choose<ReferencesBy>(
           values, "references", {{"server", ReferencesBy::server}, {"client", ReferencesBy::client}},
@@ -179,8 +213,7 @@ Result<Settings> settings_from(const Values& values) {
           settings.without_server);
       !chosen)
     return std::unexpected(chosen.error());
-  if (Result<void> read = read_duration(values, "visible-within", settings.visible_within); !read)
-    return std::unexpected(read.error());
+  if (Result<void> read = read_keeping(values, settings); !read) return std::unexpected(read.error());
   if (Result<void> read = read_references(values, settings); !read) return std::unexpected(read.error());
   if (Result<void> read = read_metrics_listen(values, settings.metrics_listen); !read)
     return std::unexpected(read.error());

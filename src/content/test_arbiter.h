@@ -10,13 +10,14 @@
 
 namespace turnstile::content {
 
-// What happened, in order: "write", "adopt", "forget", and of tickets "succeeded" and "failed: …".
+// What happened, in order: "write", "adopt", "end", and of tickets "succeeded" and "failed: …".
 struct ArbiterScript {
   std::vector<std::string> heard;
   Decision::Kind write = Decision::Kind::write;
   Decision::Kind adoption = Decision::Kind::adopt;
   Removal::Kind removal = Removal::Kind::remove_everywhere;
   bool valid = true;
+  bool confirmed = true;
   std::function<void()> on_write = [] {};  // while the lock is being taken
   std::function<void()> on_adoption = [] {};
 
@@ -37,12 +38,12 @@ class ScriptedArbiter final : public Arbiter {
     script_.on_adoption();
     return decide(script_.adoption);
   }
-  Removal forget(const Digest&) override {
-    script_.heard.push_back("forget");
+  Removal end_use(const Digest&, bool) override {
+    script_.heard.push_back("end");
     return {script_.removal, std::make_unique<Heard>(script_)};
   }
-  void resume(const std::vector<Digest>& used) override {
-    script_.heard.push_back("resume " + std::to_string(used.size()));
+  std::vector<bool> confirm_uses(const std::vector<Digest>& used) override {
+    return std::vector<bool>(used.size(), true);
   }
 
  private:
@@ -52,7 +53,10 @@ class ScriptedArbiter final : public Arbiter {
     ~Heard() override { failed("abandoned"); }
     void progress(int64_t, int64_t) override {}
     bool still_valid() override { return script_.valid; }
-    void succeeded() override { end("succeeded"); }
+    bool succeeded() override {
+      end("succeeded");
+      return script_.confirmed;
+    }
     void failed(const std::string& why) override { end("failed: " + why); }
 
    private:
@@ -66,7 +70,7 @@ class ScriptedArbiter final : public Arbiter {
 
   Decision decide(Decision::Kind kind) {
     const bool ticket = kind == Decision::Kind::write || kind == Decision::Kind::adopt;
-    return {kind, ticket ? std::make_unique<Heard>(script_) : nullptr, "as told"};
+    return {kind, ticket ? std::make_unique<Heard>(script_) : nullptr, "as told", ticket};
   }
   ArbiterScript& script_;
 };

@@ -44,6 +44,13 @@ inline std::string blob_path(const std::string& root, const Digest& digest) {
   return root + "/blobs/" + std::string(name_of(digest.algorithm())) + "/" + std::string(digest.hex());
 }
 
+// This node's second name of a blob.
+inline std::string use_path(const std::string& root, const Digest& digest,
+                            const std::string& node = "node-a") {
+  return root + "/uses/" + node + "/" + std::string(name_of(digest.algorithm())) + "/" +
+         std::string(digest.hex());
+}
+
 inline void put_file(const std::string& path, std::string_view text) {
   std::filesystem::create_directories(std::filesystem::path(path).parent_path());
   std::ofstream(path, std::ios::binary) << text;
@@ -53,6 +60,13 @@ inline BlobStore open_blobs(const std::string& root, std::vector<std::string> re
   Outcome<BlobStore> store = BlobStore::open({root, std::move(read_roots), "node-a"});
   EXPECT_TRUE(store) << store.error().message;
   return std::move(*store);
+}
+
+// Both steps of a removal.
+inline Outcome<void> remove_blob(const BlobStore& store, const Digest& digest, bool everywhere) {
+  if (const Outcome<BlobStore::Aside> aside = store.put_aside(digest, everywhere); !aside)
+    return std::unexpected(aside.error());
+  return store.remove_aside(digest, everywhere);
 }
 
 // A node: its own state below `directory`, and roots that it may share with others.

@@ -49,13 +49,13 @@ class UsesCounted : public testing::Test {
   std::unique_ptr<Node> node(const std::string& name, std::shared_ptr<RefCountStorage> storage = nullptr) {
     LockArbiter::Options options;
     options.references = std::make_shared<NodeReferences>(storage ? storage : open_storage(), name);
-    return std::make_unique<Node>(server_, name, std::move(options));
+    return std::make_unique<Node>(cluster_, name, std::move(options));
   }
   Nodes users() { return manager_.get_ref_count(blob_name())->nodes; }
-  static Decision write(Node& node) { return node->begin_write(kBlob, 6); }
+  static Lives::Answer write(Node& node) { return node.ask(); }
 
   TestDirectory directory_;
-  FakeServer server_{{.server_keeps_references = false}};
+  Cluster cluster_{FakeServerSettings{.server_keeps_references = false}};
   RefCountManager manager_{open_storage()};
 };
 
@@ -65,37 +65,37 @@ TEST_F(UsesCounted, TheLastUserRemovesAndTheOthersKeep) {
   b->finish(b->ask_until_told());
   c->finish(c->ask_until_told(true));
   EXPECT_EQ(users(), (Nodes{"a", "b", "c"}));
-  EXPECT_EQ(a->give_up().kind, Removal::Kind::keep);
-  EXPECT_EQ(c->give_up().kind, Removal::Kind::keep);
+  EXPECT_EQ(a->give_up(), Removal::Kind::settled);
+  EXPECT_EQ(c->give_up(), Removal::Kind::settled);
   EXPECT_EQ(users(), Nodes{"b"});
-  const Removal last = b->give_up();
-  ASSERT_EQ(last.kind, Removal::Kind::remove_everywhere);
+  std::unique_ptr<Ticket> last;
+  ASSERT_EQ(b->give_up(&last), Removal::Kind::remove_everywhere);
   EXPECT_EQ(users(), Nodes{});
-  last.ticket->succeeded();
+  EXPECT_TRUE(last->succeeded());
   EXPECT_EQ(write(*a).kind, Kind::write) << "after a removal a pull really pulls";
 }
 
 TEST_F(UsesCounted, P7_WhileItIsBeingRemovedNobodyBeginsToUseIt) {
   const auto a = node("a"), b = node("b");
   a->finish(write(*a));
-  const Removal removal = a->give_up();
-  ASSERT_EQ(removal.kind, Removal::Kind::remove_everywhere);
-  EXPECT_EQ((*b)->begin_adoption(kBlob).kind, Kind::wait);
+  std::unique_ptr<Ticket> removal;
+  ASSERT_EQ(a->give_up(&removal), Removal::Kind::remove_everywhere);
+  EXPECT_EQ(b->ask(true).kind, Kind::wait);
   EXPECT_EQ(write(*b).kind, Kind::wait);
   EXPECT_EQ(users(), Nodes{});
-  removal.ticket->succeeded();
+  EXPECT_TRUE(removal->succeeded());
   EXPECT_EQ(b->ask_until_told().kind, Kind::write);
 }
 
 TEST_F(UsesCounted, P7_WhoBeginsToUseItKeepsItFromBeingRemoved) {
   const auto a = node("a"), b = node("b");
   a->finish(write(*a));
-  Decision adopt = b->ask_until_told(true);
+  Lives::Answer adopt = b->ask_until_told(true);
   EXPECT_EQ(users(), (Nodes{"a", "b"})) << "before the commit";
-  EXPECT_EQ(a->give_up().kind, Removal::Kind::keep);
+  EXPECT_EQ(a->give_up(), Removal::Kind::settled);
   b->finish(std::move(adopt));
   EXPECT_EQ(users(), Nodes{"b"});
-  EXPECT_EQ(a->removed + b->removed, 0);
+  EXPECT_EQ(a->removed() + b->removed(), 0u);
 }
 
 TEST_F(UsesCounted, P7_WhoComesBetweenTheLookAndTheLockOfARemovalKeepsTheBlob) {
@@ -103,10 +103,10 @@ TEST_F(UsesCounted, P7_WhoComesBetweenTheLookAndTheLockOfARemovalKeepsTheBlob) {
   const auto a = node("a", storage), b = node("b");
   a->finish(write(*a));
   storage->behind_get = [&] { b->finish(b->ask_until_told(true)); };
-  EXPECT_EQ(a->give_up().kind, Removal::Kind::keep);
+  EXPECT_EQ(a->give_up(), Removal::Kind::settled);
   EXPECT_EQ(users(), Nodes{"b"});
-  wait_until([&] { return a->unsettled().count() == 0; });
-  EXPECT_EQ(a->removed, 0);
+  cluster_.wait_until([&] { return a->left() == 0; });
+  EXPECT_EQ(a->removed(), 0u);
 }
 
 TEST_F(UsesCounted, P7_ARemovalCannotComeBetweenASkipAndItsReference) {
@@ -114,85 +114,74 @@ TEST_F(UsesCounted, P7_ARemovalCannotComeBetweenASkipAndItsReference) {
   const auto a = node("a"), b = node("b", storage);
   a->finish(write(*a));
   bool removed = true;
-  storage->before_change = [&] { removed = a->give_up().kind != Removal::Kind::keep; };
+  storage->before_change = [&] { removed = a->give_up() == Removal::Kind::remove_everywhere; };
   b->finish(b->ask_until_told(true));
   EXPECT_FALSE(removed);
   EXPECT_EQ(users(), Nodes{"b"});
-  wait_until([&] { return a->unsettled().count() == 0; });
-  EXPECT_EQ(a->removed, 0);
+  cluster_.wait_until([&] { return a->left() == 0; });
+  EXPECT_EQ(a->removed(), 0u);
 }
 
 TEST_F(UsesCounted, P7_AReferenceThatCameAfterItsHoldHadRunOutDoesNotCount) {
   const auto storage = std::make_shared<InterruptedStorage>(open_storage());
   const auto a = node("a"), b = node("b", storage);
   a->finish(write(*a));
-  storage->before_change = [&] { server_.advance(20s); };  // a shared disk that stood still
-  EXPECT_EQ((*b)->begin_adoption(kBlob).kind, Kind::wait);
-  wait_until([&] { return users() == Nodes{"a"}; });
+  storage->before_change = [&] { cluster_.advance(20s); };  // a shared disk that stood still
+  EXPECT_EQ(b->ask(true).kind, Kind::wait);
+  cluster_.wait_until([&] { return users() == Nodes{"a"}; });
   b->finish(b->ask_until_told(true));
   EXPECT_EQ(users(), (Nodes{"a", "b"}));
 }
 
-// Each of them comes and goes; `present` is the file, and whoever uses it must find it there.
+// Each of them comes and goes, with a thread of its own, and finds the file there while it uses it.
 TEST_F(UsesCounted, P7_NodesThatComeAndGoNeverLoseWhatTheyUse) {
-  std::atomic<bool> present{false};
-  std::atomic<int> using_it{0};
-  const auto remove = [&] {
-    EXPECT_EQ(using_it, 0);
-    present = false;
-  };
   std::vector<std::unique_ptr<Node>> nodes;
-  for (const char* name : {"a", "b", "c"}) {
-    nodes.push_back(node(name));
-    nodes.back()->on_remove = remove;
-  }
+  for (const char* name : {"a", "b", "c"}) nodes.push_back(node(name));
   const auto come_and_go = [&](Node& node) {
     for (int round = 0; round < 20; ++round) {
       for (;;) {
-        Decision decision = node.ask_until_told(present);
-        if (decision.kind == Kind::write) present = true;
-        if (!present) continue;  // removed since it was seen
-        ++using_it;
-        node.finish(std::move(decision));
-        break;
+        Lives::Answer answer = node.ask_until_told(cluster_.has_blob());
+        if (answer.kind == Kind::adopt && !cluster_.has_blob()) continue;  // removed since it was seen
+        if (node.use(answer.ask)) break;
       }
-      EXPECT_TRUE(present);
-      --using_it;
-      const Removal removal = node.give_up();
-      if (!removal.ticket) continue;
-      remove();
-      removal.ticket->succeeded();
+      EXPECT_TRUE(node.blobs().find(kBlob));
+      ASSERT_TRUE(node.lives().leave(kBlob));
     }
   };
   {
     std::vector<std::jthread> threads;
     for (const auto& each : nodes) threads.emplace_back([&, at = each.get()] { come_and_go(*at); });
   }
-  for (const auto& each : nodes) wait_until([&] { return each->unsettled().count() == 0; });
+  cluster_.wait_until([&] { return nodes[0]->left() + nodes[1]->left() + nodes[2]->left() == 0; });
   EXPECT_EQ(users(), Nodes{});
-  EXPECT_FALSE(present);
+  EXPECT_FALSE(cluster_.has_blob());
 }
 
 TEST_F(UsesCounted, AWriteOrAnAdoptionThatFailsLeavesNoReference) {
   const auto a = node("a"), b = node("b");
-  write(*a).ticket->failed("no space");
-  wait_until([&] { return users().empty(); });
+  write(*a).ask.failed("no space");
+  cluster_.wait_until([&] { return users().empty(); });
   b->finish(b->ask_until_told());
-  a->ask_until_told(true).ticket.reset();
-  wait_until([&] { return users() == Nodes{"b"}; });
-  EXPECT_EQ(b->removed, 0);
+  a->ask_until_told(true).ask = {};
+  cluster_.wait_until([&] { return users() == Nodes{"b"}; });
+  EXPECT_EQ(b->removed(), 0u);
 }
 
 TEST_F(UsesCounted, WhatACrashLeftIsPutRightAtTheStart) {
   const auto idle = node("idle");
   ASSERT_TRUE(manager_.add_ref(blob_name(), "a")) << "counted, and dead before its database knew";
-  const auto a = node("a");
-  (*a)->resume({});
-  wait_until([&] { return users().empty() && a->removed == 1; });
-  const auto b = node("b");  // its database knows, and the reference is gone
-  b->set_uses(true);
-  (*b)->resume({kBlob});
-  wait_until([&] { return users() == Nodes{"b"}; });
+  put_file(blob_path(cluster_.root(), kBlob), "a blob");
+  {
+    const auto a = node("a");
+    cluster_.wait_until([&] { return users().empty() && a->removed() == 1; });
+  }
+  {
+    const auto b = node("b");
+    b->finish(b->ask_until_told());
+  }
+  ASSERT_TRUE(manager_.release_node_refs("b")) << "its database knows, and the reference is gone";
+  const auto b = node("b");
+  cluster_.wait_until([&] { return users() == Nodes{"b"}; });
 }
 
 TEST_F(UsesCounted, ARestartKeepsTheReferencesAndNeedsNoServerForIt) {
@@ -200,23 +189,22 @@ TEST_F(UsesCounted, ARestartKeepsTheReferencesAndNeedsNoServerForIt) {
     const auto a = node("a");
     a->finish(write(*a));
   }
-  server_.set_reachable(false);
+  cluster_.set_reachable(false);
   const auto again = node("a");
-  again->set_uses(true);
-  (*again)->resume({kBlob});
-  EXPECT_EQ(again->unsettled().count(), 0u);
+  again->work();
+  EXPECT_TRUE(again->uses());
   EXPECT_EQ(users(), Nodes{"a"});
 }
 
 TEST_F(UsesCounted, AUseEndsAlsoWhileTheServerIsAwayAndTheFilesGoLater) {
   const auto a = node("a");
   a->finish(write(*a));
-  server_.set_reachable(false);
-  EXPECT_EQ(a->give_up().kind, Removal::Kind::keep);
+  cluster_.set_reachable(false);
+  EXPECT_EQ(a->give_up(), Removal::Kind::later);
   EXPECT_EQ(users(), Nodes{});
-  EXPECT_EQ(a->removed, 0);
-  server_.set_reachable(true);
-  wait_until([&] { return a->removed == 1; });
+  EXPECT_EQ(a->removed(), 0u);
+  cluster_.set_reachable(true);
+  cluster_.wait_until([&] { return a->removed() == 1; });
 }
 
 TEST_F(UsesCounted, ReferencesOfADeadNodeCanBeReleasedAndThenTheLastOneRemoves) {
@@ -224,28 +212,29 @@ TEST_F(UsesCounted, ReferencesOfADeadNodeCanBeReleasedAndThenTheLastOneRemoves) 
   a->finish(write(*a));
   ASSERT_TRUE(manager_.add_ref(blob_name(), "dead"));
   ASSERT_TRUE(manager_.release_node_refs("dead"));
-  EXPECT_EQ(a->give_up().kind, Removal::Kind::remove_everywhere);
+  EXPECT_EQ(a->give_up(), Removal::Kind::remove_everywhere);
 }
 
 TEST_F(UsesCounted, WithoutAPlaceForReferencesNothingIsWrittenAndNothingIsRemoved) {
   const auto a = node("a"), b = node("b");
   a->finish(write(*a));
   std::filesystem::remove_all(directory_ / "refs");
-  EXPECT_EQ(a->give_up().kind, Removal::Kind::keep) << "who uses it cannot be known";
-  const Decision refused = b->ask_until_told(true);
+  EXPECT_EQ(a->give_up(), Removal::Kind::later) << "who uses it cannot be known";
+  const Lives::Answer refused = b->ask_until_told(true);
   EXPECT_EQ(refused.kind, Kind::error);
   EXPECT_FALSE(b->lane().holder) << "the next may try";
-  EXPECT_EQ(a->removed, 0);
+  EXPECT_EQ(a->removed(), 0u);
 }
 
 TEST(WrongReferences, AreToldWithWhatToDo) {
-  const std::string version = R"({"version":"1","settings":{"listen":"x","references":"client"}})";
-  EXPECT_FALSE(LockArbiter::wrong_references(version, ReferencesBy::client));
-  const auto wrong = LockArbiter::wrong_references(version, ReferencesBy::server);
+  ServerLife life;
+  EXPECT_FALSE(LockArbiter::wrong_references(life, ReferencesBy::server));
+  life.keeps_references = false;
+  EXPECT_FALSE(LockArbiter::wrong_references(life, ReferencesBy::client));
+  const auto wrong = LockArbiter::wrong_references(life, ReferencesBy::server);
   ASSERT_TRUE(wrong);
   EXPECT_NE(wrong->find("Start the plugins of all nodes with --references client"), std::string::npos)
       << *wrong;
-  EXPECT_FALSE(LockArbiter::wrong_references(R"({"version":"1","fake":true})", ReferencesBy::server));
 }
 
 }  // namespace

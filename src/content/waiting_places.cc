@@ -25,18 +25,20 @@ WaitingPlaces::Turn WaitingPlaces::ask(const Digest& digest) {
     places_.erase(found);
   }
   turn.result = std::move(place->result);
-  turn.claim = std::move(place->claim);
   turn.request_id = place->request.request_id;
   return turn;
 }
 
-bool WaitingPlaces::keep(const Digest& digest, LockRequest request, Unsettled::Claim& claim,
-                         std::string why) {
+bool WaitingPlaces::has(const Digest& digest) const {
   const Locked lock(mutex_);
-  if (leaving_ || places_.size() >= kMost || places_.contains(digest)) return false;
+  return places_.contains(digest);
+}
+
+bool WaitingPlaces::keep(const Digest& digest, LockRequest request, std::string why) {
+  const Locked lock(mutex_);
+  if (leaving_ || places_.size() >= times_.most || places_.contains(digest)) return false;
   auto place = std::make_unique<Place>();
   place->request = std::move(request);
-  place->claim = std::move(claim);
   place->why = std::move(why);
   place->asked = Clock::now();
   Place& kept = *place;
@@ -45,7 +47,6 @@ bool WaitingPlaces::keep(const Digest& digest, LockRequest request, Unsettled::C
     kept.thread = std::jthread([this, &kept](const std::stop_token& stop) { wait(kept, stop); });
   } catch (const std::system_error& error) {  // the machine has no more threads: like a limit
     log_warning("no thread to keep a place in a queue", {{"error", error.what()}});
-    claim = std::move(kept.claim);
     places_.erase(digest);
     return false;
   }
@@ -53,7 +54,7 @@ bool WaitingPlaces::keep(const Digest& digest, LockRequest request, Unsettled::C
 }
 
 void WaitingPlaces::wait(Place& place, const std::stop_token& stop) {
-  Expected<LockResult> result = client_.lock(place.request, LockClient::Clock::time_point::max(), stop);
+  Expected<Grant> result = server_.lock(place.request, LockClient::Clock::time_point::max(), stop);
   const Locked lock(mutex_);
   place.result = std::move(result);
   place.ended = Clock::now();
@@ -79,16 +80,12 @@ void WaitingPlaces::sweep() {
   for (std::unique_ptr<Place>& place : left) pass_on(std::move(place));
 }
 
-// The turn came and nobody took it.
+// The turn came and nobody took it. A skip has counted this node, which it is not: its line says so.
 void WaitingPlaces::pass_on(std::unique_ptr<Place> place) {
-  Expected<LockResult>& result = *place->result;
-  if (!result) return;
-  // With a skip the server has counted this node as a user, which it is not.
-  if (result->skipped) place->claim.set_settled(false);
-  if (!result->acquired) return;
+  Expected<Grant>& result = *place->result;
+  if (!result || !result->hold) return;
   log_info("nobody came back for a blob; the next node's turn", {{"digest", place->request.resource}});
-  endings_->end(std::move(result->hold), WorkResult::failed("nobody came back for it"),
-                std::move(place->claim));
+  (void)result->hold->release(WorkResult::failed("nobody came back for it"));
 }
 
 void WaitingPlaces::leave_all() {

@@ -13,38 +13,34 @@
 
 #include "base/sync.h"
 #include "content/digest.h"
-#include "content/hold_ticket.h"
-#include "turnstile/lock_client.h"
+#include "content/lock_server.h"
 
 namespace turnstile::content {
 
 // One waiting thread for each blob.
 //
 // Threads: any; sweep() by one. Time: a turn that came and that nobody takes within `for_taking` is passed
-// on; a place that nobody asks about for `for_asking` is given up. Bounded: kMost places.
+// on; a place that nobody asks about for `for_asking` is given up. Bounded: `most` places.
 class WaitingPlaces {
  public:
   struct Times {
     std::chrono::milliseconds for_taking{10'000}, for_asking{15'000};
+    size_t most = 256;
   };
-  static constexpr size_t kMost = 256;
-
-  WaitingPlaces(LockClient& client, std::shared_ptr<Endings> endings, Times times)
-      : client_(client), endings_(std::move(endings)), times_(times) {}
+  WaitingPlaces(LockServer& server, Times times) : server_(server), times_(times) {}
   ~WaitingPlaces() { leave_all(); }
 
   struct Turn {
     bool waiting = false;  // still
     // How the wait ended; none: there is no place. It is taken out, and the place is gone.
-    std::optional<Expected<LockResult>> result;
-    Unsettled::Claim claim;
+    std::optional<Expected<Grant>> result;
     std::string request_id;  // by which the server knows the place
     std::string why;         // with waiting
   };
   Turn ask(const Digest& digest) TS_EXCLUDES(mutex_);
   // `request` is in the queue. False: there are too many, or one for this blob; then the caller gives it up.
-  bool keep(const Digest& digest, LockRequest request, Unsettled::Claim& claim, std::string why)
-      TS_EXCLUDES(mutex_);
+  bool keep(const Digest& digest, LockRequest request, std::string why) TS_EXCLUDES(mutex_);
+  bool has(const Digest& digest) const TS_EXCLUDES(mutex_);
   void sweep() TS_EXCLUDES(mutex_);
   // Takes no more, and waits until all threads have ended.
   void leave_all() TS_EXCLUDES(mutex_);
@@ -53,21 +49,19 @@ class WaitingPlaces {
   using Clock = std::chrono::steady_clock;
   struct Place {
     LockRequest request;
-    Unsettled::Claim claim;
     std::string why;
     Clock::time_point asked, ended;
-    std::optional<Expected<LockResult>> result;
+    std::optional<Expected<Grant>> result;
     std::jthread thread;  // last: it uses the others
   };
   using Places = std::map<Digest, std::unique_ptr<Place>>;
 
   void wait(Place& place, const std::stop_token& stop) TS_EXCLUDES(mutex_);
-  void pass_on(std::unique_ptr<Place> place);
+  static void pass_on(std::unique_ptr<Place> place);
 
-  LockClient& client_;
-  const std::shared_ptr<Endings> endings_;
+  LockServer& server_;
   const Times times_;
-  Mutex mutex_;
+  mutable Mutex mutex_;
   Places places_ TS_GUARDED_BY(mutex_);
   bool leaving_ TS_GUARDED_BY(mutex_) = false;
 };

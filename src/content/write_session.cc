@@ -6,10 +6,15 @@
 
 #include <fmt/format.h>
 
-#include "base/check.h"
 #include "base/log.h"
+#include "content/verification.h"
 
 namespace turnstile::content {
+namespace {
+
+constexpr int64_t kHashedWhenAdopted = 1 << 20;
+
+}  // namespace
 
 WriteSession::~WriteSession() {
   if (!writer_) return;
@@ -55,7 +60,7 @@ Outcome<void> WriteSession::note_expectations(const WriteMessage& message) {
   const Outcome<void> dropped =
       writer_ ? writer_->drop() : store_.blobs_.drop_ingest(std::string(message.ref));
   if (!dropped) return dropped;
-  if (ticket_ && ticket_for_ == expected_) ticket_->succeeded();  // D7: that it exists is no failure
+  if (ask_.is_for(*expected)) ask_.was_needless();  // D7: that it exists is no failure
   return exists_already(*expected);
 }
 
@@ -75,42 +80,57 @@ Outcome<void> WriteSession::open(const WriteMessage& message) {
   return {};
 }
 
-// Ends with a ticket to write, or an adoption, or an error.
+// Ends with the right to write it, or an adoption, or an error.
 Outcome<void> WriteSession::arbitrate(const Digest& digest) {
   Outcome<OpenBlob> blob = store_.blobs_.find(digest);
   if (!blob && blob.error().code != ErrorClass::not_found) return std::unexpected(blob.error());
-  const bool own = blob && store_.state_->size_of(digest);
+  const std::optional<Stage> stage = store_.state_->stage_of(digest);
+  const bool own = blob && stage && *stage != Stage::leaving;
   if (!own) {
-    Decision decision =
-        blob ? store_.arbiter_->begin_adoption(digest) : store_.arbiter_->begin_write(digest, total_);
-    const bool finished = decision.kind == Decision::Kind::adopt;
-    if (Outcome<void> taken = take_ticket(digest, std::move(decision)); !taken) return taken;
-    blob = store_.blobs_.find(digest);
+    blob = find_intact(digest);
+    if (const Outcome<void> asked = ask(digest, blob.has_value(), total_); !asked) return asked;
+    const bool finished = adopts_;
+    blob = store_.blobs_.find_published(digest);
     if (!blob && finished) return not_now(digest, "another node has it, but it cannot be seen here yet");
   }
   if (blob) adoption_ = Adoption{digest, blob->size, Timestamp::now()};
   return {};
 }
 
-Outcome<void> WriteSession::take_ticket(const Digest& digest, Decision decision) {
-  switch (decision.kind) {
+// What others have published is believed, for hashing a layer takes longer than containerd waits; but a
+// manifest that is wrong would spoil a whole image, and costs nothing to look at.
+Outcome<OpenBlob> WriteSession::find_intact(const Digest& digest) {
+  Outcome<OpenBlob> blob = store_.blobs_.find_published(digest);
+  if (!blob || blob->size > kHashedWhenAdopted) return blob;
+  const Outcome<bool> intact = is_intact(*blob, digest);
+  if (!intact || *intact) return blob;
+  log_error("a blob holds other bytes; put away, and pulled again", {{"digest", digest.text()}});
+  store_.metrics_->add(Count::damaged_blobs);
+  if (const Outcome<void> away = store_.blobs_.put_damaged_away(digest); !away)
+    return std::unexpected(away.error());
+  return fail(ErrorClass::not_found, fmt::format("content {}: damaged", digest.text()));
+}
+
+Outcome<void> WriteSession::ask(const Digest& digest, bool is_there, int64_t size) {
+  ask_ = {};  // of another digest, or lost
+  Lives::Answer answer = store_.lives_.ask(digest, is_there, size);
+  switch (answer.kind) {
     case Decision::Kind::write:
     case Decision::Kind::adopt:
-      TS_CHECK(decision.ticket != nullptr, "who may go on has a ticket");
-      ticket_ = std::move(decision.ticket);
-      ticket_for_ = digest;
+      adopts_ = answer.kind == Decision::Kind::adopt;
+      ask_ = std::move(answer.ask);
       return {};
     case Decision::Kind::wait:
-      return not_now(digest, decision.why);
+      return not_now(digest, answer.why);
     case Decision::Kind::error:
       break;
   }
-  return fail(ErrorClass::failed_precondition, fmt::format("content {}: {}", digest.text(), decision.why));
+  return fail(ErrorClass::failed_precondition, fmt::format("content {}: {}", digest.text(), answer.why));
 }
 
 // Whoever waits need not wait until this stream ends, and is told why. A second try asks anew.
 std::unexpected<ContentError> WriteSession::give_up(const ContentError& error) {
-  if (ticket_) ticket_->failed(error.message);
+  ask_.failed(error.message);
   return std::unexpected(error);
 }
 
@@ -139,7 +159,7 @@ Outcome<WriteAnswer> WriteSession::write(const WriteMessage& message) {
     return give_up(written.error());
   store_.metrics_->add(Count::received_bytes, int64_t(message.data.size()));
   const IngestStatus& status = writer_->status();
-  if (ticket_) ticket_->progress(status.offset, total_);
+  ask_.progress(status.offset, total_);
   return answer(status.offset, status.started, status.updated, "");
 }
 
@@ -162,44 +182,40 @@ Outcome<WriteAnswer> WriteSession::commit_written(const WriteMessage& message) {
   const Outcome<Digest> digest = writer_->verify(total_, expected_);
   if (!digest) return give_up(digest.error());
   const IngestStatus status = writer_->status();
-  if (const Outcome<void> settled = settle(*digest, status.offset, message.labels); !settled)
-    return std::unexpected(settled.error());
+  if (const Outcome<void> made = make_blob(*digest, status.offset, message.labels); !made)
+    return std::unexpected(made.error());
   return answer(status.offset, status.started, Timestamp::now(), digest->text());
 }
 
 // From verified bytes to a blob of this node's.
-Outcome<void> WriteSession::settle(const Digest& digest, int64_t size, const Labels& labels) {
+Outcome<void> WriteSession::make_blob(const Digest& digest, int64_t size, const Labels& labels) {
   const Outcome<KeyLocks::Held> held = store_.digests_.take(digest.text());
   if (!held) return std::unexpected(held.error());
   if (store_.has(digest)) {
-    if (ticket_ && ticket_for_ == digest) ticket_->succeeded();
+    if (ask_.is_for(digest)) ask_.was_needless();
     if (const Outcome<void> dropped = writer_->drop(); !dropped) return dropped;
     return exists_already(digest);
   }
-  bool there = store_.blobs_.find(digest).has_value();
-  if (ticket_for_ != digest || !ticket_->still_valid()) {
+  bool there = find_intact(digest).has_value();
+  if (!ask_.is_for(digest) || !ask_.still_valid()) {
     // The ref did not tell the digest, or the right to write it was lost on the way: ask now.
-    Decision decision =
-        there ? store_.arbiter_->begin_adoption(digest) : store_.arbiter_->begin_write(digest, size);
-    if (Outcome<void> taken = take_ticket(digest, std::move(decision)); !taken) return taken;
-    there = store_.blobs_.find(digest).has_value();
+    if (const Outcome<void> asked = ask(digest, there, size); !asked) return asked;
+    there = store_.blobs_.find_published(digest).has_value();
   }
-  // Noted first: a crash between the file and this node's own line must not leave a file that nobody knows.
-  if (const Outcome<void> noted = store_.state_->expect(digest); !noted) {
-    ticket_->failed(noted.error().message);
-    return noted;
+  const Outcome<void> made = there ? writer_->drop() : writer_->publish(digest);
+  const bool published = made && !there;
+  if (!made && made.error().code != ErrorClass::already_exists) {
+    ask_.failed(made.error().message);
+    return made;
   }
-  const Outcome<void> kept = there ? writer_->drop() : writer_->publish(digest);
-  if (!kept && kept.error().code != ErrorClass::already_exists) {
-    ticket_->failed(kept.error().message);
-    return kept;
-  }
-  if (const Outcome<void> remembered = remember(digest, size, labels); !remembered) return remembered;
-  if (there || !kept) {
-    store_.metrics_->add(Count::adopted_blobs);  // downloaded in vain: nothing was saved
-  } else {
+  if (const Outcome<void> used = use(digest, size, labels, published && store_.blobs_.is_guarded(digest));
+      !used)
+    return used;
+  if (published) {
     store_.metrics_->add(Count::pulled_blobs);
     store_.metrics_->add(Count::pulled_bytes, size);
+  } else {
+    store_.metrics_->add(Count::adopted_blobs);  // downloaded in vain: nothing was saved
   }
   return {};
 }
@@ -219,17 +235,16 @@ Outcome<WriteAnswer> WriteSession::commit_adopted(const WriteMessage& message) {
   const Outcome<KeyLocks::Held> held = store_.digests_.take(adopted.digest.text());
   if (!held) return std::unexpected(held.error());
   if (!store_.has(adopted.digest)) {
-    if (!ticket_ || !ticket_->still_valid())
-      if (Outcome<void> taken = take_ticket(adopted.digest, store_.arbiter_->begin_adoption(adopted.digest));
-          !taken)
-        return std::unexpected(taken.error());
-    // Looked at again: it may have been removed while the ticket was asked for.
-    if (!store_.blobs_.find(adopted.digest)) {
-      ticket_->failed("it was removed meanwhile");
-      return not_now(adopted.digest, "it was removed meanwhile");
+    const Outcome<bool> again =
+        store_.lives_.use_again(info_of(adopted.digest, adopted.size, message.labels));
+    if (!again) return std::unexpected(again.error());
+    if (!*again) {
+      if (!ask_.is_for(adopted.digest) || !ask_.still_valid())
+        if (const Outcome<void> asked = ask(adopted.digest, true, adopted.size); !asked)
+          return std::unexpected(asked.error());
+      if (const Outcome<void> used = use(adopted.digest, adopted.size, message.labels, false); !used)
+        return std::unexpected(used.error());
     }
-    if (const Outcome<void> kept = remember(adopted.digest, adopted.size, message.labels); !kept)
-      return std::unexpected(kept.error());
     store_.metrics_->add(Count::adopted_blobs);
     store_.metrics_->add(Count::saved_bytes, adopted.size);
   }
@@ -238,17 +253,36 @@ Outcome<WriteAnswer> WriteSession::commit_adopted(const WriteMessage& message) {
   return answer(adopted.size, adopted.since, Timestamp::now(), adopted.digest.text());
 }
 
-Outcome<void> WriteSession::remember(const Digest& digest, int64_t size, const Labels& labels) {
+BlobInfo WriteSession::info_of(const Digest& digest, int64_t size, const Labels& labels) {
   const Timestamp now = Timestamp::now();
-  Labels kept = labels;
-  std::erase_if(kept, [](const auto& label) { return label.second.empty(); });
-  if (const Outcome<void> added = store_.state_->add({digest, size, now, now, std::move(kept)}); !added) {
-    ticket_->failed(added.error().message);
-    return added;
+  BlobInfo info{digest, size, now, now, labels};
+  std::erase_if(info.labels, [](const auto& label) { return label.second.empty(); });
+  return info;
+}
+
+Outcome<void> WriteSession::use(const Digest& digest, int64_t size, const Labels& labels, bool guarded) {
+  if (!guarded) {
+    const Outcome<bool> linked = store_.blobs_.guard(digest);
+    if (!linked && linked.error().code == ErrorClass::not_found) {
+      ask_.failed("it was removed meanwhile");
+      return not_now(digest, "it was removed meanwhile");
+    }
+    if (!linked) {
+      ask_.failed(linked.error().message);
+      return std::unexpected(linked.error());
+    }
+    guarded = *linked;
   }
-  // Only now may others be told: the blob can be read, and this node will not forget that it uses it.
-  ticket_->succeeded();
-  ticket_.reset();
+  // Looked at once more, now that it counts: where there are no second names, it may have gone meanwhile.
+  if (!guarded && !store_.blobs_.find_published(digest)) {
+    ask_.failed("it was removed meanwhile");
+    return not_now(digest, "it was removed meanwhile");
+  }
+  if (const Outcome<void> used = store_.lives_.use(ask_, info_of(digest, size, labels), guarded); !used) {
+    ask_.failed(used.error().message);
+    return used;
+  }
+  ask_ = {};
   committed_ = true;
   return {};
 }

@@ -56,8 +56,10 @@ class WriteSession {
 
   Outcome<void> open(const WriteMessage& message);
   Outcome<void> arbitrate(const Digest& digest);
+  Outcome<OpenBlob> find_intact(const Digest& digest);
   std::unexpected<ContentError> give_up(const ContentError& error);
-  Outcome<void> take_ticket(const Digest& digest, Decision decision);
+  // Asks for the right to write or adopt it, by whether it is there.
+  Outcome<void> ask(const Digest& digest, bool is_there, int64_t size);
   Outcome<void> note_expectations(const WriteMessage& message);
   Outcome<WriteAnswer> answer(int64_t offset, const Timestamp& started, const Timestamp& updated,
                               std::string digest) const;
@@ -66,8 +68,10 @@ class WriteSession {
   Outcome<WriteAnswer> write(const WriteMessage& message);
   Outcome<WriteAnswer> commit_written(const WriteMessage& message);
   Outcome<WriteAnswer> commit_adopted(const WriteMessage& message);
-  Outcome<void> settle(const Digest& digest, int64_t size, const Labels& labels);
-  Outcome<void> remember(const Digest& digest, int64_t size, const Labels& labels);
+  Outcome<void> make_blob(const Digest& digest, int64_t size, const Labels& labels);
+  // Of what is published: gives it a second name, and makes it this node's.
+  Outcome<void> use(const Digest& digest, int64_t size, const Labels& labels, bool guarded);
+  static BlobInfo info_of(const Digest& digest, int64_t size, const Labels& labels);
   std::unexpected<ContentError> not_now(const Digest& digest, const std::string& why);
   std::unexpected<ContentError> exists_already(const Digest& digest);
 
@@ -77,8 +81,8 @@ class WriteSession {
   std::string ref_;
   int64_t total_ = 0;
   std::optional<Digest> expected_;
-  std::optional<Digest> ticket_for_;
-  std::unique_ptr<Ticket> ticket_;  // none: the blob is this node's already, or its digest is not known yet
+  Lives::Ask ask_;       // of nothing: the blob is this node's already, or its digest is not known yet
+  bool adopts_ = false;  // with ask_: another node has finished it
   std::optional<Adoption> adoption_;
   std::unique_ptr<Writer> writer_;  // else
 };

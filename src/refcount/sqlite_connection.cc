@@ -14,14 +14,20 @@ constexpr int kCheckpointPages = 1000;  // SQLite's own default: 4 MB of log
 
 }  // namespace
 
-SqliteStatement& SqliteStatement::bind(std::string_view first, std::string_view second) {
-  const auto bind_one = [&](int index, std::string_view bytes) {
-    const int code = sqlite3_bind_blob64(statement_.get(), index, bytes.data(), bytes.size(), SQLITE_STATIC);
-    TS_CHECK(code == SQLITE_OK || code == SQLITE_TOOBIG || code == SQLITE_NOMEM, "the placeholder exists");
-  };
-  bind_one(1, first);
-  if (sqlite3_bind_parameter_count(statement_.get()) > 1) bind_one(2, second);
-  return *this;
+void SqliteStatement::bind_one(int index, std::string_view bytes) {
+  const int code = sqlite3_bind_blob64(statement_.get(), index, bytes.data(), bytes.size(), SQLITE_STATIC);
+  TS_CHECK(code == SQLITE_OK || code == SQLITE_TOOBIG || code == SQLITE_NOMEM, "the placeholder exists");
+}
+
+void SqliteStatement::bind_one(int index, SqliteText text) {
+  const int code = sqlite3_bind_text64(statement_.get(), index, text.text.data(), text.text.size(),
+                                       SQLITE_STATIC, SQLITE_UTF8);
+  TS_CHECK(code == SQLITE_OK || code == SQLITE_TOOBIG || code == SQLITE_NOMEM, "the placeholder exists");
+}
+
+void SqliteStatement::bind_one(int index, int64_t number) {
+  const int code = sqlite3_bind_int64(statement_.get(), index, number);
+  TS_CHECK(code == SQLITE_OK || code == SQLITE_NOMEM, "the placeholder exists");
 }
 
 Expected<bool> SqliteStatement::step() {

@@ -14,6 +14,11 @@ namespace turnstile::refcount {
 
 class SqliteConnection;
 
+// For bind(): stored and compared as text, where a schema says TEXT.
+struct SqliteText {
+  std::string_view text;
+};
+
 // A prepared statement. Ids are bound and read as blobs: any bytes, compared as bytes.
 //
 // Threads: those of its connection. A statement must not outlive its connection.
@@ -22,8 +27,14 @@ class SqliteStatement {
   SqliteStatement(SqliteConnection& connection, sqlite3_stmt* statement)
       : connection_(&connection), statement_(statement) {}
 
-  // From the first placeholder on. The bytes must stay until the statement has run.
-  SqliteStatement& bind(std::string_view first, std::string_view second = {});
+  // From the first placeholder on: bytes, SqliteText or numbers. The bytes must stay until the statement has
+  // run.
+  template <class... Values>
+  SqliteStatement& bind(const Values&... values) {
+    int index = 0;
+    (bind_one(++index, values), ...);
+    return *this;
+  }
   // True: there is a row. After the last row, or an error, the statement is ready to be bound again.
   Expected<bool> step();
   void reset() { sqlite3_reset(statement_.get()); }
@@ -32,6 +43,9 @@ class SqliteStatement {
   std::string text(int column) const;
 
  private:
+  void bind_one(int index, std::string_view bytes);
+  void bind_one(int index, SqliteText text);
+  void bind_one(int index, int64_t number);
   struct Finalize {
     void operator()(sqlite3_stmt* statement) const { sqlite3_finalize(statement); }
   };
@@ -66,6 +80,8 @@ class SqliteConnection {
   // Whether a sync has failed on this connection: what it should have written may be lost although a second
   // try would not say so.
   bool sync_failed() const { return sync_failed_; }
+  // Whether the last failure of a statement was that the disk is full.
+  bool was_full() const { return (last_failure_ & 0xff) == SQLITE_FULL; }
   // Whether the last failure of a statement was that another process was in the way.
   bool was_busy() const { return (last_failure_ & 0xff) == SQLITE_BUSY; }
 

@@ -1,0 +1,112 @@
+// See client_lock_server.h.
+#include "content/client_lock_server.h"
+
+#include <fmt/format.h>
+#include <re2/re2.h>
+
+namespace turnstile::content {
+namespace {
+
+using namespace std::chrono_literals;
+
+class ClientHold final : public ServerHold {
+ public:
+  explicit ClientHold(Hold hold) : hold_(std::move(hold)) {}
+
+  uint32_t attempt() const override { return hold_.attempt(); }
+  std::string previous_error() const override { return hold_.previous_error(); }
+  void report_progress(uint64_t done, uint64_t total) override { hold_.report_progress(done, total); }
+  Expected<void> renew() override { return hold_.renew(); }
+  // Not until when the lease lasts: a bond that has broken ends a hold earlier.
+  bool is_believed() const override {
+    return hold_.state() == HoldState::held && Hold::Clock::now() < hold_.believed_until();
+  }
+  Expected<bool> release(const WorkResult& result) override {
+    const Expected<Released> released = hold_.release(result);
+    if (!released) return std::unexpected(released.error());
+    return released->confirmed;
+  }
+
+ private:
+  Hold hold_;
+};
+
+std::string waiting_text(const std::optional<WaitingStatus>& waiting) {
+  if (!waiting || waiting->holder.empty()) return "another node is at it";
+  if (waiting->done && waiting->total && *waiting->total > 0)
+    return fmt::format("{} is at it ({} of {} bytes)", waiting->holder, *waiting->done, *waiting->total);
+  return fmt::format("{} is at it", waiting->holder);
+}
+
+Expected<Grant> to_grant(Expected<LockResult> result) {
+  if (!result) return std::unexpected(std::move(result.error()));
+  Grant grant;
+  if (result->acquired) grant.hold = std::make_unique<ClientHold>(std::move(result->hold));
+  grant.skipped = result->skipped;
+  grant.queued = result->queued;
+  grant.request_id = std::move(result->request_id);
+  grant.references = std::move(result->references);
+  if (grant.queued) grant.waits_for = waiting_text(result->waiting);
+  return grant;
+}
+
+}  // namespace
+
+ClientSettings ClientLockServer::client_settings(const Settings& settings) {
+  ClientSettings client;
+  client.servers = settings.servers;
+  client.node_id = settings.node;
+  client.request_timeout = 1s;
+  client.max_retries = 1;
+  return client;
+}
+
+Expected<Grant> ClientLockServer::try_lock(const LockRequest& request) {
+  return to_grant(client_.try_lock(request));
+}
+
+Expected<Grant> ClientLockServer::lock(const LockRequest& request, LockClient::Clock::time_point deadline,
+                                       const std::stop_token& stop) {
+  return to_grant(client_.lock(request, deadline, stop));
+}
+
+// One that cannot be cancelled now ends by itself, when nobody claims it.
+void ClientLockServer::cancel(const LockRequest& request) {
+  (void)client_.cancel(request.operation, request.resource, request.request_id);
+}
+
+Expected<LaneStatus> ClientLockServer::status(const std::string& operation, const std::string& resource) {
+  return client_.status(operation, resource);
+}
+
+std::vector<Expected<void>> ClientLockServer::add_references(const std::vector<std::string>& resources) {
+  std::vector<Expected<void>> results;
+  results.reserve(resources.size());
+  for (const std::string& resource : resources) {
+    const bool gone = !results.empty() && !results.back() && is_away(results.back().error());
+    if (gone) {  // nobody waits for one time-out after the other
+      results.push_back(results.back());
+      continue;
+    }
+    const Expected<References> added = client_.add_reference(resource);
+    results.push_back(added ? Expected<void>() : std::unexpected(added.error()));
+  }
+  return results;
+}
+
+Expected<ServerLife> ClientLockServer::life() {
+  const Expected<std::string> version = client_.version();
+  if (!version) return std::unexpected(version.error());
+  ServerLife life;
+  std::string references, store;
+  int64_t uptime = 0;
+  RE2::PartialMatch(*version, R"re("life"\s*:\s*"(\w+)")re", &life.id);
+  RE2::PartialMatch(*version, R"re("uptime_ms"\s*:\s*(\d+))re", &uptime);
+  life.age = std::chrono::milliseconds(uptime);
+  if (RE2::PartialMatch(*version, R"re("references"\s*:\s*"(\w+)")re", &references))
+    life.keeps_references = references == "server";
+  if (RE2::PartialMatch(*version, R"re("store"\s*:\s*"(\w+))re", &store)) life.forgets = store == "memory";
+  return life;
+}
+
+}  // namespace turnstile::content
