@@ -9,6 +9,7 @@
 
 #include "base/daemon.h"
 #include "base/log.h"
+#include "base/systemd.h"
 #include "content/alone_arbiter.h"
 #include "content/client_lock_server.h"
 #include "content/content_store.h"
@@ -83,9 +84,21 @@ Arbitration make_arbiter(const Settings& settings, std::shared_ptr<Metrics> metr
   return {std::move(arbiter)};
 }
 
+// The socket that containerd connects to, if the service manager has made it; else none.
+Result<UniqueFd> take_listener() {
+  Result<std::vector<PassedSocket>> passed = take_passed_sockets();
+  if (!passed) return std::unexpected(passed.error());
+  if (passed->empty()) return UniqueFd();
+  if (passed->size() > 1)
+    return turnstile::fail("more than one socket was passed: which one is containerd's?");
+  return std::move(passed->front().fd);
+}
+
 int run(const Settings& settings) {
   set_log(settings.log_level, LogFormat::text);
   const DaemonSignals signals{SIGTERM, SIGINT};  // before any thread starts
+  Result<UniqueFd> listener = take_listener();
+  if (!listener) return fail_with(listener.error().message, kExitUsage);
 
   const auto metrics = std::make_shared<Metrics>();
   Outcome<std::unique_ptr<NodeState>> state = NodeState::open(settings.state);
@@ -101,7 +114,7 @@ int run(const Settings& settings) {
   ContentStore store(std::move(*blobs), std::move(*state), std::move(arbitration.arbiter), metrics, lives);
   if (const Outcome<void> started = store.start(); !started) return fail_with(started.error().message);
   store.start_thread();
-  const Result<std::unique_ptr<Server>> server = Server::start(store, settings.socket);
+  const Result<std::unique_ptr<Server>> server = Server::start(store, settings.socket, std::move(*listener));
   if (!server) return fail_with(server.error().message);
   std::unique_ptr<Monitor> monitor;
   if (!settings.metrics_listen.empty()) {
@@ -112,8 +125,10 @@ int run(const Settings& settings) {
   }
   std::printf("listening on unix:%s\n", settings.socket.c_str());
   std::fflush(stdout);
+  notify_manager("READY=1");
 
   const int signal = signals.wait();
+  notify_manager("STOPPING=1");
   log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   (*server)->stop();
   return 0;

@@ -3,6 +3,11 @@
 
 #include <containerd_content.grpc.pb.h>
 #include <grpcpp/grpcpp.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+
+#include <cstring>
 
 #include "content/server.h"
 #include "content/test_directory.h"
@@ -72,15 +77,72 @@ class ServiceTest : public testing::Test {
 };
 
 TEST_F(ServiceTest, TheSocketIsForThisUserOnly) {
-  EXPECT_EQ(std::filesystem::status(socket_).permissions(),
-            std::filesystem::perms::owner_read | std::filesystem::perms::owner_write);
-  EXPECT_EQ(std::filesystem::status(directory_ / "run").permissions(), std::filesystem::perms::owner_all);
-  std::filesystem::create_directory(directory_ / "open");
-  std::filesystem::permissions(directory_ / "open", std::filesystem::perms(0755));
-  EXPECT_FALSE(Server::start(*node_, directory_ / "open/content.sock"));
-  put_file(directory_ / "run/file", "not a socket");
+  struct stat status;
+  ASSERT_EQ(::stat(socket_.c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0600u);
+  ASSERT_EQ(::stat((directory_ / "run").c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777, 0700u);
+  std::ofstream(directory_ / "run/file") << "not a socket";
   EXPECT_FALSE(Server::start(*node_, directory_ / "run/file"));
-  EXPECT_EQ(file_text(directory_ / "run/file"), "not a socket");
+  EXPECT_FALSE(Server::start(*node_, socket_)) << "somebody listens there";
+}
+
+TEST_F(ServiceTest, ItsDirectoryMayBeEnteredByOthersButNotWrittenTo) {
+  const auto starts_in = [&](const std::string& below, mode_t mode) {
+    std::filesystem::create_directories(directory_ / below);
+    ::chmod((directory_ / below).c_str(), mode);
+    const Result<std::unique_ptr<Server>> server =
+        Server::start(*node_, directory_ / (below + "/content.sock"));
+    EXPECT_TRUE(server || server.error().message.find("replace the socket") != std::string::npos);
+    return server.has_value();
+  };
+  EXPECT_TRUE(starts_in("entered", 0711));
+  EXPECT_TRUE(starts_in("read", 0755));
+  EXPECT_FALSE(starts_in("group", 0770));
+  EXPECT_FALSE(starts_in("all", 0777));
+  EXPECT_FALSE(starts_in("sticky", 01777)) << "a name that is free there is anybody's";
+  EXPECT_FALSE(starts_in("all/below", 0700)) << "whoever renames its parent replaces it";
+  EXPECT_TRUE(starts_in("sticky/below", 0700)) << "nobody else may rename it";
+}
+
+// As a service manager makes it.
+UniqueFd socket_at(const std::string& path, mode_t mode) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  std::memcpy(address.sun_path, path.data(), path.size());
+  UniqueFd fd(::socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0));
+  EXPECT_EQ(::bind(fd.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address), 0);
+  ::chmod(path.c_str(), mode);
+  ::listen(fd.get(), 8);
+  return fd;
+}
+
+TEST_F(ServiceTest, ASocketThatWasPassedIsServedAndOutlivesTheServer) {
+  const std::string path = directory_ / "run/passed.sock";
+  const UniqueFd managers = socket_at(path, 0600);
+  Result<std::unique_ptr<Server>> server = Server::start(*node_, path, UniqueFd(::dup(managers.get())));
+  ASSERT_TRUE(server) << server.error().message;
+  const auto client =
+      wire::Content::NewStub(grpc::CreateChannel("unix:" + path, grpc::InsecureChannelCredentials()));
+  grpc::ClientContext context;
+  wire::ListStatusesResponse response;
+  EXPECT_TRUE(client->ListStatuses(&context, {}, &response).ok());
+  server->reset();
+  EXPECT_TRUE(std::filesystem::exists(path));
+  EXPECT_EQ(::listen(managers.get(), 8), 0) << "it listens on";
+}
+
+TEST_F(ServiceTest, ASocketThatWasPassedMustBeTheOneThatWasNamedAndClosed) {
+  const UniqueFd elsewhere = socket_at(directory_ / "run/elsewhere.sock", 0600);
+  const auto refused = [&](const UniqueFd& fd, const std::string& path) {
+    const Result<std::unique_ptr<Server>> server = Server::start(*node_, path, UniqueFd(::dup(fd.get())));
+    return server ? "" : server.error().message;
+  };
+  EXPECT_NE(refused(elsewhere, directory_ / "run/x.sock").find("but --socket says"), std::string::npos);
+  const UniqueFd open = socket_at(directory_ / "run/open.sock", 0666);
+  EXPECT_NE(refused(open, directory_ / "run/open.sock").find("SocketMode=0600"), std::string::npos);
+  const UniqueFd tcp(::socket(AF_INET, SOCK_STREAM, 0));
+  EXPECT_NE(refused(tcp, directory_ / "run/x.sock").find("but --socket says"), std::string::npos);
 }
 
 TEST_F(ServiceTest, ReadsWhatWasWritten) {

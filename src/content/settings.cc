@@ -23,7 +23,7 @@ struct Row {
   const char *name, *argument, *help;
 };
 constexpr Row kRows[] = {
-    {"socket", "PATH", "where containerd finds this plugin; its directory must be of mode 0700"},
+    {"socket", "PATH", "where containerd finds this plugin; nobody else may write to its directory"},
     {"server", "URL[,URL...]", "the lock server, or several of which one leads; without: this node is alone"},
     {"node", "NAME", "this node's name; letters, digits, '.', '_', '-'"},
     {"root", "DIR", "where this node writes blobs and ingests"},

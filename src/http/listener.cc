@@ -10,6 +10,7 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <cstddef>
 #include <cstring>
 #include <memory>
 
@@ -44,9 +45,7 @@ bool set(int fd, int level, int option, int value) {
 constexpr int kIdleSeconds = 10, kProbeSeconds = 5, kUserTimeoutSeconds = 30;
 
 // Accepted sockets inherit these.
-void set_tcp_options(int fd, int family) {
-  set(fd, SOL_SOCKET, SO_REUSEADDR, 1);
-  if (family == AF_INET6) set(fd, IPPROTO_IPV6, IPV6_V6ONLY, 1);
+void set_tcp_options(int fd) {
   set(fd, IPPROTO_TCP, TCP_NODELAY, 1);
   set(fd, SOL_SOCKET, SO_KEEPALIVE, 1);
   set(fd, IPPROTO_TCP, TCP_KEEPIDLE, kIdleSeconds);
@@ -54,15 +53,11 @@ void set_tcp_options(int fd, int family) {
   set(fd, IPPROTO_TCP, TCP_USER_TIMEOUT, 1000 * kUserTimeoutSeconds);
 }
 
-std::string bound_address(int fd) {
-  sockaddr_storage bound{};
-  socklen_t size = sizeof bound;
-  char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
-  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) == 0) {
-    ::getnameinfo(reinterpret_cast<sockaddr*>(&bound), size, host, sizeof host, port, sizeof port,
-                  NI_NUMERICHOST | NI_NUMERICSERV);
-  }
-  return bound.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+std::string unix_address(const sockaddr_storage& bound, socklen_t size) {
+  const auto& address = reinterpret_cast<const sockaddr_un&>(bound);
+  const size_t length = size - offsetof(sockaddr_un, sun_path);
+  if (size <= offsetof(sockaddr_un, sun_path) || address.sun_path[0] == '\0') return {};  // it has no file
+  return std::string(kUnixPrefix) + std::string(address.sun_path, ::strnlen(address.sun_path, length));
 }
 
 // The file of a server that died without removing it is removed; anything else in the way is an error.
@@ -82,6 +77,18 @@ Result<void> clear_way(const std::string& path, const sockaddr_un& address) {
 }
 
 }  // namespace
+
+std::string bound_address(int fd) {
+  sockaddr_storage bound{};
+  socklen_t size = sizeof bound;
+  if (::getsockname(fd, reinterpret_cast<sockaddr*>(&bound), &size) != 0) return {};
+  if (bound.ss_family == AF_UNIX) return unix_address(bound, size);
+  if (bound.ss_family != AF_INET && bound.ss_family != AF_INET6) return {};
+  char host[NI_MAXHOST] = "?", port[NI_MAXSERV] = "?";
+  ::getnameinfo(reinterpret_cast<sockaddr*>(&bound), size, host, sizeof host, port, sizeof port,
+                NI_NUMERICHOST | NI_NUMERICSERV);
+  return bound.ss_family == AF_INET6 ? fmt::format("[{}]:{}", host, port) : fmt::format("{}:{}", host, port);
+}
 
 bool is_loopback(std::string_view address) {
   if (address.starts_with(kUnixPrefix)) return true;
@@ -120,7 +127,9 @@ Result<Listener> Listener::open_tcp(std::string_view address, const std::string&
 
   UniqueFd fd(::socket(found->ai_family, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
   if (!fd.is_open()) return cannot_listen(address, errno);
-  set_tcp_options(fd.get(), found->ai_family);
+  set(fd.get(), SOL_SOCKET, SO_REUSEADDR, 1);
+  if (found->ai_family == AF_INET6) set(fd.get(), IPPROTO_IPV6, IPV6_V6ONLY, 1);
+  set_tcp_options(fd.get());
   if (::bind(fd.get(), found->ai_addr, found->ai_addrlen) != 0 || ::listen(fd.get(), SOMAXCONN) != 0)
     return cannot_listen(address, errno);
   std::string bound = bound_address(fd.get());
@@ -150,9 +159,20 @@ Result<Listener> Listener::open_unix(const std::string& path) {
   return Listener(std::move(fd), AF_UNIX, text);
 }
 
+Result<Listener> Listener::adopt(UniqueFd fd) {
+  std::string address = bound_address(fd.get());
+  if (address.empty())
+    return fail("A socket that was passed is neither TCP's nor a unix socket with a path.");
+  const int family = address.starts_with(kUnixPrefix) ? AF_UNIX
+                     : address.starts_with('[')       ? AF_INET6
+                                                      : AF_INET;
+  if (family != AF_UNIX) set_tcp_options(fd.get());
+  return Listener(std::move(fd), family, std::move(address), false);
+}
+
 void Listener::close() {
   if (!fd_.is_open()) return;
-  if (family_ == AF_UNIX) ::unlink(address_.c_str() + kUnixPrefix.size());
+  if (family_ == AF_UNIX && own_) ::unlink(address_.c_str() + kUnixPrefix.size());
   fd_.reset();
 }
 

@@ -9,15 +9,21 @@
 
 namespace turnstile::http {
 
+// Where a socket is bound, written like the addresses of Listener::open(); empty: it is of no kind that is
+// served.
+std::string bound_address(int fd);
+
 // Whether only this machine's programs can reach an address that is written like those of open().
 bool is_loopback(std::string_view address);
 
-// A bound, listening, non-blocking socket. A Unix socket's file goes when its listener goes.
+// A bound, listening, non-blocking socket. A Unix socket's file goes when the listener that made it goes.
 class Listener {
  public:
   // "HOST:PORT", "[ADDRESS]:PORT" or "unix:PATH"; an empty host or * is every IPv4 address, port 0 any free
   // port.
   static Result<Listener> open(std::string_view address);
+  // One that listens already and was given to us by who made it: when we close it, it listens on.
+  static Result<Listener> adopt(UniqueFd fd);
 
   Listener(Listener&& from) noexcept = default;
   Listener& operator=(Listener&&) = delete;
@@ -29,8 +35,8 @@ class Listener {
   void close();
 
  private:
-  Listener(UniqueFd fd, int family, std::string address)
-      : fd_(std::move(fd)), family_(family), address_(std::move(address)) {}
+  Listener(UniqueFd fd, int family, std::string address, bool own = true)
+      : fd_(std::move(fd)), family_(family), address_(std::move(address)), own_(own) {}
   static Result<Listener> open_unix(const std::string& path);
   static Result<Listener> open_tcp(std::string_view address, const std::string& host,
                                    const std::string& port);
@@ -38,6 +44,7 @@ class Listener {
   UniqueFd fd_;
   int family_;
   std::string address_;
+  bool own_;  // not adopted
 };
 
 }  // namespace turnstile::http

@@ -23,21 +23,32 @@ Server::~Server() { shutdown(Duration(0)); }
 
 Result<void> Server::start() {
   TS_CHECK(!acceptor_, "a server is started once");
-  std::vector<Listener> listeners;
-  for (const std::string& address : settings_.listen) {
-    Result<Listener> listener = Listener::open(address);
-    if (!listener) return std::unexpected(listener.error());
-    listeners.push_back(std::move(*listener));
-  }
-  for (const Listener& listener : listeners) addresses_.push_back(listener.address());
+  Result<std::vector<Listener>> listeners = open_listeners();
+  if (!listeners) return std::unexpected(listeners.error());
+  for (const Listener& listener : *listeners) addresses_.push_back(listener.address());
   const Result<Room> room = find_room();
   if (!room) return std::unexpected(room.error());
-  acceptor_ = std::make_unique<Acceptor>(std::move(listeners), loops_, *room, statistics_);
+  acceptor_ = std::make_unique<Acceptor>(*std::move(listeners), loops_, *room, statistics_);
   acceptor_->start();
   for (const auto& loop : loops_) loop->create_handler(settings_.handler);
   for (const auto& loop : loops_) loop->start();
   running_ = true;
   return {};
+}
+
+Result<std::vector<Listener>> Server::open_listeners() {
+  std::vector<Listener> listeners;
+  const auto keep = [&](Result<Listener> listener) -> Result<void> {
+    if (!listener) return std::unexpected(listener.error());
+    listeners.push_back(std::move(*listener));
+    return {};
+  };
+  for (UniqueFd& fd : settings_.passed)
+    if (Result<void> kept = keep(Listener::adopt(std::move(fd))); !kept) return std::unexpected(kept.error());
+  if (!listeners.empty()) return listeners;
+  for (const std::string& address : settings_.listen)
+    if (Result<void> kept = keep(Listener::open(address)); !kept) return std::unexpected(kept.error());
+  return listeners;
 }
 
 // After everything of the server's own is open.

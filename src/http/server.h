@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "base/error.h"
+#include "base/unique_fd.h"
 #include "http/http.h"
 #include "http/statistics.h"
 
@@ -13,6 +14,7 @@ namespace turnstile::http {
 
 class Acceptor;
 class EventLoop;
+class Listener;
 struct Room;
 
 struct ServerSettings {
@@ -20,6 +22,8 @@ struct ServerSettings {
   unsigned loops = 1;               // threads, 1 to 255
   Limits limits;
   HandlerFactory handler;  // called once for each loop, in start(), on the caller's thread
+  // Sockets that listen already. If there are any, `listen` is not looked at.
+  std::vector<UniqueFd> passed = {};
 };
 
 // Threads: start(), stop_accepting() and shutdown() by one thread that is not a loop's; the rest by any.
@@ -44,6 +48,7 @@ class Server {
   void shutdown(Duration patience);
 
  private:
+  Result<std::vector<Listener>> open_listeners();
   Result<Room> find_room() const;
 
   ServerSettings settings_;

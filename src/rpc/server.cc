@@ -158,8 +158,13 @@ Result<std::unique_ptr<Server>> Server::start(const std::string& socket, const M
                                               const Limits& limits) {
   Result<UniqueFd> listener = listen_on_unix(socket);
   if (!listener) return std::unexpected(listener.error());
-  auto server = std::make_unique<LoopServer>(std::move(*listener), methods, limits);
-  if (!server->begin()) return fail("the kernel cannot watch " + socket);
+  return start(std::move(*listener), methods, limits);
+}
+
+Result<std::unique_ptr<Server>> Server::start(UniqueFd listener, const Methods& methods,
+                                              const Limits& limits) {
+  auto server = std::make_unique<LoopServer>(std::move(listener), methods, limits);
+  if (!server->begin()) return fail("the kernel cannot watch a socket that listens");
   return server;
 }
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "base/error.h"
+#include "base/unique_fd.h"
 #include "rpc/call.h"
 
 namespace turnstile::rpc {
@@ -26,6 +27,10 @@ class Server {
   // `socket`: a path, on which nobody may be listening yet; a socket that a dead process left is replaced. It
   // has mode 0600 from the moment it exists. `methods` must outlive the server.
   static Result<std::unique_ptr<Server>> start(const std::string& socket, const Methods& methods,
+                                               const Limits& limits = {});
+  // `listener`: one that listens already, of whom others may keep a descriptor; then it listens on when this
+  // server has ended.
+  static Result<std::unique_ptr<Server>> start(UniqueFd listener, const Methods& methods,
                                                const Limits& limits = {});
   virtual ~Server() = default;
 

@@ -24,7 +24,8 @@ unsigned loops_of(const Settings& settings) {
 
 }  // namespace
 
-App::App(Settings settings) : common_(std::move(settings)), loops_(loops_of(this->settings())) {
+App::App(Settings settings, std::vector<UniqueFd> passed)
+    : common_(std::move(settings)), loops_(loops_of(this->settings())), passed_(std::move(passed)) {
   common_.on_metrics = [this](Service* service) { return metrics_text(service); };
   common_.version = version_json();
 }
@@ -55,6 +56,7 @@ Result<void> App::start(Service::OnFailed on_failed) {
   if (Result<void> made = make_service(std::move(on_failed)); !made) return made;
   http::ServerSettings http;
   http.listen = settings().listen;
+  http.passed = std::move(passed_);
   http.loops = loops_;
   http.limits = settings().http;
   http.handler = [this](http::Loop& loop) {

@@ -19,7 +19,8 @@ class LoopHandler;
 // Threads: start(), stop(), begin_life() and end_life() by the main thread; everything else by any.
 class App {
  public:
-  explicit App(Settings settings);
+  // `passed`: sockets that listen already, at the addresses that the settings name.
+  explicit App(Settings settings, std::vector<UniqueFd> passed = {});
   ~App();
 
   // Loads the store and begins to serve. The error is one line for stderr. `on_failed`: see
@@ -48,6 +49,7 @@ class App {
   Common common_;
   const unsigned loops_;
   std::unique_ptr<Service> service_;
+  std::vector<UniqueFd> passed_;        // until start()
   std::vector<LoopHandler*> handlers_;  // by loop; the server's
   std::unique_ptr<http::Server> server_;
 };

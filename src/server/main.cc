@@ -6,6 +6,8 @@
 
 #include "base/daemon.h"
 #include "base/log.h"
+#include "base/systemd.h"
+#include "http/listener.h"
 #include "server/app.h"
 #include "server/settings.h"
 
@@ -30,9 +32,28 @@ int fail_with(const std::string& message) {
 // because every destructor would be one more chance to do harm.
 [[noreturn]] void give_up() { std::_Exit(1); }
 
-int run(const Settings& settings) {
+// What the service manager has opened for us is what we listen on, and --listen says nothing then: two
+// opinions about one address would be one too many.
+Result<std::vector<UniqueFd>> take_listeners(Settings& settings) {
+  Result<std::vector<PassedSocket>> passed = take_passed_sockets();
+  if (!passed) return std::unexpected(passed.error());
+  std::vector<UniqueFd> listeners;
+  if (!passed->empty()) settings.listen.clear();
+  for (PassedSocket& socket : *passed) {
+    settings.listen.push_back(http::bound_address(socket.fd.get()));
+    log_info("a socket was passed", {{"name", socket.name}, {"address", settings.listen.back()}});
+    listeners.push_back(std::move(socket.fd));
+  }
+  if (Result<void> safe = check_listen(settings); !safe) return std::unexpected(safe.error());
+  return listeners;
+}
+
+int run(Settings settings) {
   set_log(settings.log_level, settings.log_format);
   const DaemonSignals signals{SIGTERM, SIGINT, SIGHUP};  // before any thread starts
+
+  Result<std::vector<UniqueFd>> listeners = take_listeners(settings);
+  if (!listeners) return fail_with(listeners.error().message);
 
   std::atomic<bool> failed{false};
   const auto on_failed = [&](const Error& error) {
@@ -40,15 +61,17 @@ int run(const Settings& settings) {
     failed = true;
     signals.wake();
   };
-  App app(settings);
+  App app(std::move(settings), *std::move(listeners));
   if (const Result<void> started = app.start(on_failed); !started) return fail_with(started.error().message);
   for (const std::string& address : app.addresses()) std::printf("listening on %s\n", address.c_str());
   std::fflush(stdout);
+  notify_manager("READY=1");
 
   int signal = signals.wait();
   for (; signal == SIGHUP; signal = signals.wait())
     log_info("SIGHUP: there are no tokens or certificates to reload");
   if (failed) give_up();
+  notify_manager("STOPPING=1");
   log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   app.stop();
   if (failed) give_up();

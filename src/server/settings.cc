@@ -153,13 +153,6 @@ Values read_environment(const Environment& environment) {
 
 Result<void> complete(Settings& settings, const std::optional<std::string>& port) {
   if (settings.listen.empty()) settings.listen = {"127.0.0.1:" + port.value_or("8086")};
-  for (const std::string& address : settings.listen) {
-    if (!settings.insecure && !http::is_loopback(address))
-      return fail(fmt::format(
-          "'{}' is reached from other machines and nobody has to log in; listen on 127.0.0.1, put "
-          "a proxy that asks who is there before it, or say --insecure",
-          address));
-  }
   std::vector<OperationRules> operations = default_operations(settings.update_requires_no_ref);
   for (const OperationRules& own : settings.operations) {
     std::erase_if(operations, [&](const OperationRules& other) { return other.name == own.name; });
@@ -170,6 +163,17 @@ Result<void> complete(Settings& settings, const std::optional<std::string>& port
 }
 
 }  // namespace
+
+Result<void> check_listen(const Settings& settings) {
+  for (const std::string& address : settings.listen) {
+    if (!settings.insecure && !http::is_loopback(address))
+      return fail(fmt::format(
+          "'{}' is reached from other machines and nobody has to log in; listen on 127.0.0.1, put "
+          "a proxy that asks who is there before it, or say --insecure",
+          address));
+  }
+  return {};
+}
 
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment) {
   Result<Flags> flags = read_flags(argc, argv);
@@ -205,6 +209,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
   }
   if (Result<void> completed = complete(settings, environment("PORT")); !completed)
     return fail(completed.error().message);
+  if (Result<void> safe = check_listen(settings); !safe) return fail(safe.error().message);
   return CommandLine{std::move(settings), ""};
 }
 

@@ -52,6 +52,9 @@ struct CommandLine {
 };
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment);
 
+// Who may reach what it listens on is on purpose. Also for addresses that somebody else has chosen.
+Result<void> check_listen(const Settings& settings);
+
 // NAME:on_success=share,references=add,guard=skip,voids=true; what is left out is a plain mutex's.
 Result<OperationRules> parse_operation(std::string_view text);
 

@@ -33,6 +33,7 @@ class Node:
         self.program = os.environ.get("TURNSTILE_CONTAINERD_" + name.upper().replace("-", "_"), "containerd")
         self.ctr_program = os.path.join(os.path.dirname(self.program), "ctr")
         self._lives = 0
+        self.listeners = []  # of the plugin, if it does not make its socket itself
         self.plugin_socket = os.path.join(self.directory, "run/content.sock")
 
     def start(self):
@@ -68,7 +69,7 @@ state = "{self.directory}/state"
         self.plugin = Process([binary("turnstile-content"), "--socket", self.plugin_socket, "--node", self.name,
                                "--server", self.cluster.server_url, "--state", os.path.join(self.directory, "content"),
                                "--metrics-listen", "127.0.0.1:0", *self.roots, *self.cluster.plugin_flags],
-                              os.path.join(self.directory, "plugin.log"))
+                              os.path.join(self.directory, "plugin.log"), self.listeners)
         self.plugin.wait_until(lambda: read(self.plugin.log).count("listening on ") == self._lives, "listens")
 
     def ctr(self, *arguments, check=True, **more):

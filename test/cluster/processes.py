@@ -1,16 +1,18 @@
 """The programs that a cluster consists of: where they are, and how one is started, watched and ended by its id."""
-import ctypes
 import os
 import shutil
 import signal
 import socket
 import subprocess
+import sys
 import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path.append(os.path.join(HERE, "../process"))
+from passing import die_with_parent, popen_with  # noqa: E402
+
 PROGRAMS = ("containerd", "ctr", "docker-registry", "skopeo", "umoci", "runc", "busybox")
 PATIENCE = 120
-_libc = ctypes.CDLL(None)
 
 
 def missing():
@@ -45,10 +47,6 @@ def read(path):
         return file.read()
 
 
-def die_with_parent():
-    _libc.prctl(1, signal.SIGKILL)
-
-
 def own_address():
     """A loopback address that only this process uses, so that a port which was free there stays free until it is taken,
     and also between two lives of a server."""
@@ -64,13 +62,16 @@ def free_port():
 
 
 class Process:
-    """A program that runs until stop() or kill(); what it says goes to a file."""
+    """A program that runs until stop() or kill(); what it says goes to a file. `listeners`: sockets that it is given."""
 
-    def __init__(self, command, log):
+    def __init__(self, command, log, listeners=()):
         self.log = log
         with open(log, "ab") as out:
-            self._process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=out, stderr=out,
-                                             preexec_fn=die_with_parent)
+            files = {"stdin": subprocess.DEVNULL, "stdout": out, "stderr": out}
+            if listeners:
+                self._process = popen_with(listeners, command, dict(os.environ), **files)
+            else:
+                self._process = subprocess.Popen(command, preexec_fn=die_with_parent, **files)
         self.pid = self._process.pid
 
     def alive(self):
