@@ -25,6 +25,7 @@ from client import Client, Stream  # noqa: E402
 from node import Node  # noqa: E402
 from processes import Process, binary, free_port, own_address, read, wait_until  # noqa: E402
 from registry_proxy import RegistryProxy  # noqa: E402
+from server_link import ServerLink  # noqa: E402
 
 _clusters = []
 
@@ -33,13 +34,14 @@ class Cluster:
     """`shared` says how the nodes see each other's blobs: one of the methods _roots_…."""
 
     def __init__(self, nodes=3, shared="plain", plugin_flags=(), directory=None, containerd_config="",
-                 server_flags=()):
+                 server_flags=(), links=False, cri=False):
         # A short path: those of sockets must not be longer than 107 bytes.
         self.directory = directory or tempfile.mkdtemp(prefix="ts-", dir="/tmp")
         _clusters.append(self)
         self.plugin_flags, self._server_flags = list(plugin_flags), server_flags
         self._counted_by_nodes = "client" in self.plugin_flags  # --references
         self.containerd_config = containerd_config  # lines of TOML, for every node
+        self.cri, self.namespace = cri, "k8s.io" if cri else "default"  # where containerd keeps what kubelet asks for
         self._processes, self.nodes, self.mount, self.proxy = [], [], None, None
         self._start_server()
         self._start_registry()
@@ -48,6 +50,7 @@ class Cluster:
         roots = getattr(self, "_roots_" + shared)(names)
         self.nodes = [Node(self, name, roots) for name, roots in zip(names, roots)]
         for node in self.nodes:
+            node.link = ServerLink(own_address(), self.server_port) if links else None
             node.start()
 
     def __enter__(self):
@@ -67,7 +70,8 @@ class Cluster:
     def _start_server(self):
         self.server_port = port = free_port()
         self.server_url = f"http://{own_address()}:{port}"
-        self._server_command = [binary("turnstiled"), "--store", "file:" + self._path("journal"),
+        self.store = self._path("journal")
+        self._server_command = [binary("turnstiled"), "--store", "file:" + self.store,
                                 "--listen", f"{own_address()}:{port}"]
         self.start_server()
 
@@ -239,6 +243,8 @@ class Cluster:
             self.proxy.close()
         for node in self.nodes:
             node.stop()
+            if node.link:
+                node.link.close()
         for process in self._processes:
             process.stop()
         if self.mount:

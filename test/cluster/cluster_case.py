@@ -22,6 +22,8 @@ class ClusterCase(unittest.TestCase):
     shared = "plain"
     flags = server_flags = ()
     containerd_config = ""
+    cri = False    # what kubelet talks to: node.cri()
+    links = False  # to the server, which can be cut: node.link
     cluster = None
 
     @classmethod
@@ -29,7 +31,7 @@ class ClusterCase(unittest.TestCase):
         if cls.shared == "mergerfs" and not (shutil.which("mergerfs") and os.path.exists("/dev/fuse")):
             raise unittest.SkipTest("mergerfs cannot run here")
         cls.cluster = Cluster(cls.nodes, cls.shared, cls.flags, containerd_config=cls.containerd_config,
-                              server_flags=cls.server_flags)
+                              server_flags=cls.server_flags, links=cls.links, cri=cls.cri)
         cls.seed = 0
 
     @classmethod

@@ -10,7 +10,7 @@ import urllib.request
 from processes import PATIENCE, Process, binary, die_with_parent, read
 
 PACKAGING = os.path.join(os.path.dirname(os.path.abspath(__file__)), "../../packaging")
-CRI = '"io.containerd.grpc.v1.cri"'  # wants a network, and is not what is tested here
+CRI = '"io.containerd.grpc.v1.cri"'  # what kubelet talks to; takes its time to start, and few tests are about it
 NOT_NEEDED = {1: CRI, 2: CRI + ', "io.containerd.cri.v1.images", "io.containerd.cri.v1.runtime"'}
 
 
@@ -33,6 +33,8 @@ class Node:
         self.program = os.environ.get("TURNSTILE_CONTAINERD_" + name.upper().replace("-", "_"), "containerd")
         self.ctr_program = os.path.join(os.path.dirname(self.program), "ctr")
         self._lives = 0
+        self.link = None     # what lies between the plugin and the server, in some tests
+        self.flags = []      # of this plugin only
         self.listeners = []  # of the plugin, if it does not make its socket itself
         self.plugin_socket = os.path.join(self.directory, "run/content.sock")
 
@@ -46,7 +48,8 @@ class Node:
         major = containerd_major(self.program)
         shipped = read(os.path.join(PACKAGING, f"containerd-config-{'1.6' if major == 1 else '2.x'}.toml"))
         shipped = shipped.replace("/run/turnstile-content/content.sock", self.plugin_socket)
-        shipped = shipped.replace("disabled_plugins = [", f"disabled_plugins = [{NOT_NEEDED[major]}, ")
+        if not self.cluster.cri:
+            shipped = shipped.replace("disabled_plugins = [", f"disabled_plugins = [{NOT_NEEDED[major]}, ")
         with open(self._config, "w", encoding="utf-8") as file:
             file.write(f'''root = "{self.directory}/root"
 state = "{self.directory}/state"
@@ -67,14 +70,14 @@ state = "{self.directory}/state"
     def start_plugin(self):
         self._lives += 1
         self.plugin = Process([binary("turnstile-content"), "--socket", self.plugin_socket, "--node", self.name,
-                               "--server", self.cluster.server_url, "--state", os.path.join(self.directory, "content"),
-                               "--metrics-listen", "127.0.0.1:0", *self.roots, *self.cluster.plugin_flags],
+                               "--server", self.link.url if self.link else self.cluster.server_url, "--state", os.path.join(self.directory, "content"),
+                               "--metrics-listen", "127.0.0.1:0", *self.roots, *self.cluster.plugin_flags, *self.flags],
                               os.path.join(self.directory, "plugin.log"), self.listeners)
         self.plugin.wait_until(lambda: read(self.plugin.log).count("listening on ") == self._lives, "listens")
 
     def ctr(self, *arguments, check=True, **more):
-        done = subprocess.run([self.ctr_program, "-a", self.socket, *arguments], capture_output=True, check=False,
-                              timeout=PATIENCE, **more)
+        done = subprocess.run([self.ctr_program, "-a", self.socket, "-n", self.cluster.namespace, *arguments],
+                              capture_output=True, check=False, timeout=PATIENCE, **more)
         if check and done.returncode != 0:
             raise AssertionError(f"{self.name}: ctr {' '.join(arguments)}:\n{done.stderr.decode()[-3000:]}\n"
                                  f"plugin:\n{read(self.plugin.log)[-3000:]}")
@@ -86,6 +89,19 @@ state = "{self.directory}/state"
 
     def pull(self, ref, check=True):
         return self.ctr("images", "pull", "--plain-http", ref, check=check)
+
+    def cri(self, *arguments, check=True):
+        """What kubelet asks: pull IMAGE, list, remove IMAGE. The lines of the answer; None: it was refused."""
+        done = subprocess.run([binary("cri_client"), self.socket, *arguments], capture_output=True, text=True, check=False,
+                              timeout=PATIENCE)
+        if check and done.returncode != 0:
+            raise AssertionError(f"{self.name}: {' '.join(arguments)}:\n{done.stderr[-3000:]}\n"
+                                 f"plugin:\n{read(self.plugin.log)[-3000:]}")
+        return done.stdout.split() if done.returncode == 0 else None
+
+    def begin_cri_pull(self, ref):
+        return subprocess.Popen([binary("cri_client"), self.socket, "pull", ref], stdout=subprocess.PIPE,
+                                stderr=subprocess.STDOUT, preexec_fn=die_with_parent)
 
     def blobs(self):
         """What this node has, as it says."""
