@@ -1,4 +1,6 @@
 // The calls about the server itself: health, readiness, metrics, version, the API's description.
+#include <fmt/format.h>
+
 #include "api/openapi.h"
 #include "server/loop_handler.h"
 
@@ -19,6 +21,14 @@ constexpr std::string_view kWelcome =
 
 }  // namespace
 
+std::string LoopHandler::version() const {
+  if (service_ == nullptr) return common_.version;
+  const auto uptime =
+      std::chrono::duration_cast<std::chrono::milliseconds>(service_->now() - service_->began());
+  return fmt::format(R"({{"life":"{:x}","uptime_ms":{},{})", service_->life(), uptime.count(),
+                     std::string_view(common_.version).substr(1));
+}
+
 http::Handled LoopHandler::info(Path path, Responder& responder) {
   fresh();
   switch (path) {
@@ -30,7 +40,7 @@ http::Handled LoopHandler::info(Path path, Responder& responder) {
     case Path::metrics:
       return respond_text(responder, "text/plain; version=0.0.4", common_.on_metrics(service_));
     case Path::version:
-      return respond_text(responder, "application/json", common_.version);
+      return respond_text(responder, "application/json", version());
     case Path::openapi:
       return respond_text(responder, "application/yaml", openapi_yaml());
     default:

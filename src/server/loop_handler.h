@@ -57,6 +57,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
   Handled batch(const BatchCommand& command, const Request& request, Responder& responder);
   void answer_item(const ApiResult<Command>& item);
   Handled respond(const Request& request, Responder& responder, unsigned status);
+  std::string version() const;
   Handled respond_text(Responder& responder, std::string_view content_type, std::string_view text);
   Handled respond_error(Responder& responder, const ApiError& error, std::string_view more_headers = {});
   Handled respond_options(const Request& request, Responder& responder);

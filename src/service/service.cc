@@ -70,7 +70,8 @@ Result<void> Service::load(OnFailed on_failed, const TimeSource& time) {
   });
   if (!recovered) return std::unexpected(recovered.error());
   clock_ = std::make_unique<Clock>(recovered->latest, time);
-  const Result<uint64_t> first = first_number(now());
+  began_ = now();
+  const Result<uint64_t> first = first_number(began_);
   if (!first) return std::unexpected(first.error());
   engine_->raise_tokens(Token(*first));
   // Below the first event there are two ids for what is told to whoever comes back (EventLog).

@@ -56,6 +56,10 @@ class Service {
   Gate& gate() { return *gate_; }
   Journal& journal() { return *journal_; }
   Time now() const { return clock_->now(); }
+  // No two lives have the same number, of whatever store; who has told this server something can see whether it
+  // may have forgotten it since.
+  uint64_t life() const { return first_event_; }
+  Time began() const { return began_; }
 
   // Passes on what a step has caused besides its own answer: the answers of long polls to their loops,
   // measures to the metrics. `from`: the loop that runs this, whose own polls need no letter box; nullptr:
@@ -95,6 +99,7 @@ class Service {
   std::unique_ptr<Housekeeper> housekeeper_;
   std::atomic<int64_t> under_way_{0};  // answers of long polls, from the step to the kernel
   uint64_t first_event_ = 0;           // the id that this life's events begin with
+  Time began_{};
   Loaded loaded_;
 };
 

@@ -67,7 +67,15 @@ class PageTest(ServerCase):
     def test_section_9_version_tells_build_and_settings(self):
         answer = self.own_server("--max-queue", "7", "--bond-grace", "2s").client().get("/version")
         self.assertRegex(answer["version"], r"^\d+\.\d+\.\d+")
+        self.assertGreaterEqual(answer["uptime_ms"], 0)
         self.assertEqual((answer["settings"]["max-queue"], answer["settings"]["bond-grace"]), ("7", "2s"))
+
+    def test_section_9_version_tells_one_life_from_the_next(self):
+        server = self.own_server()
+        lives = [server.client().get("/version")["life"] for _ in range(2)]
+        self.assertEqual(lives[0], lives[1])
+        server.kill_and_restart()
+        self.assertNotEqual(server.client().get("/version")["life"], lives[0])
 
     def test_section_9_the_api_is_described_for_every_path(self):
         text = self.client.get("/openapi.yaml").text
