@@ -17,8 +17,8 @@ class AloneArbiter final : public Arbiter {
   Decision begin_adoption(const Digest&) override {
     return {Decision::Kind::adopt, std::make_unique<Nothing>()};
   }
-  Removal end_use(const Digest&, bool) override {
-    return {Removal::Kind::remove_own, std::make_unique<Nothing>()};
+  Removal end_use(const Digest&, bool, bool) override {
+    return {Removal::Kind::remove_own, std::make_unique<Nothing>(), true, {}};
   }
   std::vector<bool> confirm_uses(const std::vector<Digest>& used) override {
     return std::vector<bool>(used.size(), true);

@@ -49,12 +49,17 @@ struct Decision {
 struct Removal {
   enum class Kind : uint8_t {
     settled,            // this node does not count any more; others use the blob, or have removed it
-    later,              // it is not known, or another is at it: ask again
+    later,              // it does not count any more; but another is at the blob: ask again
+    not_asked,          // nobody could be asked now
+    unknown,            // was asked, and no answer came: it may be taken out of the count at any moment
     remove_own,         // take it out of this node's own root
     remove_everywhere,  // nobody uses it any more: take it out of every root
   };
-  Kind kind = Kind::later;
+  Kind kind = Kind::not_asked;
   std::unique_ptr<Ticket> ticket{};  // with the two removes; held while the files are removed
+  // If the life was to be told: that it is known which one has decided, and which.
+  bool is_certain = false;
+  std::string life{};
 };
 
 // Threads: every member may be called by any number of them.
@@ -70,9 +75,13 @@ class Arbiter {
   virtual Decision begin_adoption(const Digest& digest) = 0;
   // Whether an earlier question is still in a queue for this node, and may be answered behind its back.
   virtual bool is_waiting(const Digest&) { return false; }
-  // This node does not use the blob any more. `is_there`: some root has it.
-  virtual Removal end_use(const Digest& digest, bool is_there) = 0;
+  // This node does not use the blob any more. `is_there`: some root has it. `tell_life`: the caller must know
+  // who has decided.
+  virtual Removal end_use(const Digest& digest, bool is_there, bool tell_life) = 0;
 
+  // The life of the server that confirms now, as last seen, or as it says when asked. Empty: not known.
+  virtual std::string life() const { return {}; }
+  virtual std::string ask_life() { return {}; }
   // Whether what was confirmed before may be forgotten by now; to be asked every second or so. From then on
   // all uses count as not confirmed.
   virtual bool has_forgotten() { return false; }
@@ -82,6 +91,7 @@ class Arbiter {
   virtual std::vector<Digest> counted() { return {}; }
   // Whether everybody has had time to say what they use: before that, nothing is removed.
   virtual bool is_settled() { return true; }
+  virtual bool is_settled_now() { return true; }  // asks
   // Whether questions may take long: then they are asked behind containerd's back where that is possible.
   virtual bool is_remote() const { return false; }
   // What has to be done now and then. Called by one thread.

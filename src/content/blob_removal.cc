@@ -5,8 +5,9 @@
 // brings it back, and whoever finds that it may can take all the time it likes.
 #include <fmt/format.h>
 
-#include "base/log.h"
+#include "base/plant.h"
 #include "content/blob_store.h"
+#include "content/pause.h"
 
 namespace turnstile::content {
 
@@ -15,11 +16,12 @@ std::string BlobStore::aside_name(const Digest& digest) const {
   return fmt::format(".leaving.{}.{}", digest.hex().substr(0, 32), node_);
 }
 
-Outcome<void> BlobStore::in_every_root(const Digest& digest, bool everywhere,
-                                       const std::function<Outcome<void>(const Directory&)>& visit) const {
+Outcome<void> BlobStore::in_every_root(
+    const Digest& digest, bool everywhere,
+    const std::function<Outcome<void>(const Directory&, const Directory&)>& visit) const {
   const auto visit_root = [&](const Directory& root) -> Outcome<void> {
     const Outcome<Directory> directory = root.open(blob_directory(digest));
-    if (directory) return visit(*directory);
+    if (directory) return visit(root, *directory);
     if (directory.error().code == ErrorClass::not_found) return {};
     return std::unexpected(directory.error());
   };
@@ -35,32 +37,87 @@ Outcome<void> BlobStore::in_every_root(const Digest& digest, bool everywhere,
   return result;
 }
 
+// Who uses what lies aside, whatever the lock server knows.
+Outcome<void> BlobStore::find_users(const Directory& root, const Directory& blobs, const Digest& digest,
+                                    Aside& aside) const {
+  if (planted(Plant::second_names_ignored)) return {};
+  const size_t before = aside.users.size();
+  if (guards_all()) {
+    const Outcome<UniqueFd> file = blobs.open_file(aside_name(digest), O_RDONLY);
+    if (!file) return {};  // there was none; or a link or a FIFO that somebody has planted
+    const Outcome<uint64_t> names = names_of(file->get());
+    if (!names) return std::unexpected(names.error());
+    if (*names == 1) return {};
+    aside.in_use = true;
+  }
+  const Outcome<Directory> uses = root.open("uses");
+  if (!uses) return {};
+  const Outcome<void> walked = uses->for_each([&](const std::string& node) {
+    const std::string path = fmt::format("{}/{}/{}", node, name_of(digest.algorithm()), digest.hex());
+    if (uses->open_file(path, O_RDONLY)) aside.users.push_back(node);
+  });
+  // Where there are read roots, a file may have several names for other reasons.
+  aside.in_use |= aside.users.size() > before;
+  return walked;
+}
+
 Outcome<BlobStore::Aside> BlobStore::put_aside(const Digest& digest, bool everywhere) const {
   Aside aside;
   const std::string name(digest.hex()), hidden = aside_name(digest);
-  const Outcome<void> moved = in_every_root(digest, everywhere, [&](const Directory& blobs) -> Outcome<void> {
-    // Not over one that is aside already: that one may be somebody's. Then both are looked at.
-    Outcome<void> done = blobs.move_no_replace(name, blobs, hidden);
-    if (!done && done.error().code == ErrorClass::already_exists) {
-      if (const Outcome<void> back = blobs.remove_file(hidden); !back) return back;  // the same bytes
-      done = blobs.move_no_replace(name, blobs, hidden);
-    }
-    if (!done && done.error().code != ErrorClass::not_found) return done;
-    // Opened, not only looked at: a network file system then asks its server anew.
-    const Outcome<UniqueFd> file = blobs.open_file(hidden, O_RDONLY);
-    if (!file) return {};  // there was none; or a link or a FIFO that somebody has planted
-    const Outcome<struct stat> status = look_at(file->get());
-    if (!status) return std::unexpected(status.error());
-    aside.in_use |= status->st_nlink > 1;
-    return {};
-  });
+  const Outcome<void> moved =
+      in_every_root(digest, everywhere, [&](const Directory& root, const Directory& blobs) -> Outcome<void> {
+        // One that is aside already holds the same bytes.
+        const Outcome<void> done = blobs.move(name, blobs, hidden);
+        if (!done && done.error().code != ErrorClass::not_found) return done;
+        return find_users(root, blobs, digest, aside);
+      });
   if (!moved) return std::unexpected(moved.error());
   return aside;
 }
 
+Outcome<bool> BlobStore::take_second_name(const std::string& node, const Digest& digest,
+                                          const std::string& life) const {
+  const Outcome<Directory> uses = root_.open("uses/" + node);
+  if (!uses) return std::unexpected(uses.error());
+  const Outcome<Directory> names = uses->open(std::string(name_of(digest.algorithm())));
+  if (!names) return std::unexpected(names.error());
+  const auto has_told = [&] {
+    const Outcome<std::string> by = uses->read_small("confirmed-by", 256);
+    return by && *by == life && !life.empty();
+  };
+  if (!has_told()) return false;
+  // The same in small: that node may just now begin a use that nobody confirms. It takes its word back first
+  // and looks at its name then; so one of us sees the other.
+  const std::string name(digest.hex()), hidden = aside_name(digest);
+  pause("before another's second name is taken");
+  const Outcome<void> moved = names->move(name, *names, hidden);
+  if (!moved) return std::unexpected(moved.error());
+  pause("behind it");
+  if (has_told()) {
+    if (const Outcome<void> removed = names->remove_file(hidden); !removed)
+      return std::unexpected(removed.error());
+    return true;
+  }
+  if (const Outcome<void> back = names->move(hidden, *names, name); !back)
+    return std::unexpected(back.error());
+  return false;
+}
+
+Outcome<void> BlobStore::set_confirmed_by(const std::string& life) const {
+  const std::string name = "confirmed-by", other = ".confirmed-by";
+  if (life.empty()) {
+    if (const Outcome<void> removed = uses_.remove_file(name); !removed) return removed;
+    return uses_.sync();
+  }
+  const Outcome<UniqueFd> file = uses_.open_file(other, O_WRONLY | O_CREAT | O_TRUNC, 0644);
+  if (!file) return std::unexpected(file.error());
+  if (const Outcome<void> written = write_at(file->get(), 0, life); !written) return written;
+  return uses_.move(other, uses_, name);
+}
+
 Outcome<void> BlobStore::bring_back(const Digest& digest, bool everywhere) const {
   const std::string name(digest.hex()), hidden = aside_name(digest);
-  return in_every_root(digest, everywhere, [&](const Directory& blobs) -> Outcome<void> {
+  return in_every_root(digest, everywhere, [&](const Directory&, const Directory& blobs) -> Outcome<void> {
     const Outcome<void> moved = blobs.move_no_replace(hidden, blobs, name);
     if (moved || moved.error().code == ErrorClass::not_found) return {};
     // Published anew meanwhile: the same bytes.
@@ -70,15 +127,16 @@ Outcome<void> BlobStore::bring_back(const Digest& digest, bool everywhere) const
 }
 
 Outcome<void> BlobStore::remove_aside(const Digest& digest, bool everywhere) const {
-  return in_every_root(digest, everywhere,
-                       [&](const Directory& blobs) { return blobs.remove_file(aside_name(digest)); });
+  return in_every_root(digest, everywhere, [&](const Directory&, const Directory& blobs) {
+    return blobs.remove_file(aside_name(digest));
+  });
 }
 
 Outcome<void> BlobStore::put_damaged_away(const Digest& digest) const {
   const Outcome<Directory> away = root_.open_or_make("damaged");
   if (!away) return std::unexpected(away.error());
   const std::string name = fmt::format("{}.{}", digest.hex().substr(0, 64), node_);
-  return in_every_root(digest, false, [&](const Directory& blobs) -> Outcome<void> {
+  return in_every_root(digest, false, [&](const Directory&, const Directory& blobs) -> Outcome<void> {
     if (const Outcome<void> removed = away->remove_file(name); !removed) return removed;
     const Outcome<void> moved = blobs.move_no_replace(std::string(digest.hex()), *away, name);
     if (moved || moved.error().code == ErrorClass::not_found) return {};

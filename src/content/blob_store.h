@@ -5,6 +5,7 @@
 //       data                                       the bytes so far
 //       about                                      when it was begun, total, expected digest, and the ref
 //   <root>/uses/<node>/<algorithm>/<hex>           a second name of a blob that this node uses
+//   <root>/uses/<node>/confirmed-by                the life of the lock server that counts all of them
 //   <root>/blobs/<algorithm>/.leaving.<hex…>.<node>  a blob that this node is removing
 //   <root>/damaged/<hex>.<node>                    what was found under a blob's name and is not that blob
 // Other nodes' roots, or one mount that shows them all, are read roots: blobs are looked for there, too.
@@ -80,13 +81,22 @@ class BlobStore {
   // Removing has two steps, so that a right that has run out in between does no harm: what was put aside can
   // be brought back, and nobody can begin to use it meanwhile. All three may be repeated.
   struct Aside {
-    bool in_use = false;  // some node has a second name for it
+    bool in_use = false;             // it has a second name
+    std::vector<std::string> users;  // whose; those that can be seen
   };
   // Out of this node's root, or out of every root in which it lies. Missing is fine; a read root that is not
   // mounted is an error, and then some of it may be aside.
   Outcome<Aside> put_aside(const Digest& digest, bool everywhere) const;
   Outcome<void> bring_back(const Digest& digest, bool everywhere) const;
   Outcome<void> remove_aside(const Digest& digest, bool everywhere) const;
+  // Takes the second name from a node that has told the server of this life of all its uses, and is not
+  // counted by it any more: people have released it. Between put_aside() and remove_aside(). False: it has
+  // not told.
+  Outcome<bool> take_second_name(const std::string& node, const Digest& digest,
+                                 const std::string& life) const;
+  // Says of this node's second names that this life of the server counts them all. Empty: not all of them.
+  Outcome<void> set_confirmed_by(const std::string& life) const;
+
   // Moves what lies under a blob's name, but is not that blob, to where people can look at it.
   Outcome<void> put_damaged_away(const Digest& digest) const;
 
@@ -109,10 +119,13 @@ class BlobStore {
         uses_(std::move(uses)),
         read_roots_(roots.read_roots),
         node_(roots.node) {}
-  // For every root, this node's own first: `visit(directory of the blob)`. An error of one does not keep the
-  // others from being visited; a root without our directories is an error, too.
-  Outcome<void> in_every_root(const Digest& digest, bool everywhere,
-                              const std::function<Outcome<void>(const Directory&)>& visit) const;
+  // For every root, this node's own first: `visit(root, directory of the blob)`. An error of one does not
+  // keep the others from being visited; a root without our directories is an error, too.
+  Outcome<void> in_every_root(
+      const Digest& digest, bool everywhere,
+      const std::function<Outcome<void>(const Directory&, const Directory&)>& visit) const;
+  Outcome<void> find_users(const Directory& root, const Directory& blobs, const Digest& digest,
+                           Aside& aside) const;
   std::string aside_name(const Digest& digest) const;
   Outcome<IngestStatus> read_ingest(const std::string& name) const;
   Outcome<Ingest> begin_ingest(const std::string& name, IngestStatus status) const;

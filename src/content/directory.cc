@@ -9,6 +9,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "content/pause.h"
+
 namespace turnstile::content {
 namespace {
 
@@ -132,8 +134,15 @@ Outcome<void> Directory::move_no_replace(const std::string& name, const Director
   return fail_errno("publish", to.name_of(new_name), errno);
 }
 
+Outcome<void> Directory::move(const std::string& name, const Directory& to,
+                              const std::string& new_name) const {
+  if (::renameat(fd_.get(), name.c_str(), to.fd_.get(), new_name.c_str()) == 0) return {};
+  return fail_errno("move", to.name_of(new_name), errno);
+}
+
 Outcome<bool> Directory::link(const std::string& name, const Directory& to,
                               const std::string& new_name) const {
+  if (simulated_without_links) return false;
   if (::linkat(fd_.get(), name.c_str(), to.fd_.get(), new_name.c_str(), 0) == 0) return true;
   switch (errno) {
     case EXDEV:   // it lies on another one's disk
@@ -177,6 +186,13 @@ Outcome<size_t> read_at(int fd, int64_t offset, std::span<char> into) {
     have += size_t(got);
   }
   return have;
+}
+
+Outcome<uint64_t> names_of(int fd) {
+  struct statx status;
+  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_NLINK, &status) != 0)
+    return fail_errno("look at", "a file of the store", errno);
+  return status.stx_nlink;
 }
 
 Outcome<struct stat> look_at(int fd) {

@@ -47,6 +47,8 @@ class Directory {
   // Moves `name` to `to/new_name`, at once and never over something that is there: error already_exists.
   Outcome<void> move_no_replace(const std::string& name, const Directory& to,
                                 const std::string& new_name) const;
+  // The same, over whatever is there.
+  Outcome<void> move(const std::string& name, const Directory& to, const std::string& new_name) const;
   // Gives the file `name` a second name, `to/new_name`. False: the file system cannot. Errors not_found,
   // already_exists.
   Outcome<bool> link(const std::string& name, const Directory& to, const std::string& new_name) const;
@@ -67,5 +69,8 @@ class Directory {
 Outcome<void> write_at(int fd, int64_t offset, std::string_view bytes);
 Outcome<size_t> read_at(int fd, int64_t offset, std::span<char> into);
 Outcome<struct stat> look_at(int fd);
+// How many names it has, as the file system's own server knows it: what this machine remembers of it may be a
+// second old on a network or FUSE file system.
+Outcome<uint64_t> names_of(int fd);
 
 }  // namespace turnstile::content

@@ -8,6 +8,7 @@
 #include "base/check.h"
 #include "base/log.h"
 #include "base/plant.h"
+#include "content/pause.h"
 
 namespace turnstile::content {
 
@@ -44,12 +45,14 @@ Outcome<void> Lives::recover() {
   for (const Digest& digest : *traces)
     if (const Outcome<bool> noted = state_.note(digest); !noted) return std::unexpected(noted.error());
   for (const BlobInfo& info : state_.in_stage(Stage::leaving)) {
+    if (planted(Plant::leaves_aside)) continue;
     if (const Outcome<void> back = blobs_.bring_back(info.digest, arbiter_.is_remote()); !back)
       log_warning("a removal cannot be gone on with now",
                   {{"digest", info.digest.text()}, {"error", back.error().message}});
     {
+      // The life before may have told the server just when it ended.
       const Locked lock(mutex_);
-      lives_[info.digest];
+      if (arbiter_.is_remote()) lives_[info.digest].doubt_until = Clock::time_point::max();
     }
     if (!arbiter_.is_remote()) (void)settle(info.digest);
   }
@@ -102,13 +105,14 @@ Lives::Answer Lives::ask(const Digest& digest, bool is_there, int64_t size) {
   {
     const Locked lock(mutex_);
     Life& life = lives_[digest];
-    if (life.settling) return {Decision::Kind::wait, {}, "this node is still giving it up"};
+    if (life.settling || life.doubt_until > options_.now())
+      return {Decision::Kind::wait, {}, "this node is still giving it up"};
     ++life.asks;
   }
   ask.lives_ = this;
   ask.digest_ = digest;
   // Noted before anybody is asked: who counts this node from now on can be told, whatever happens here.
-  const Outcome<bool> noted = state_.note(digest);
+  const Outcome<bool> noted = planted(Plant::nothing_noted) ? false : state_.note(digest);
   if (!noted) return {Decision::Kind::error, {}, noted.error().message};
   ask.noted_ = *noted;
   ask.may_count_ = true;
@@ -146,22 +150,67 @@ void Lives::give_up(const Digest& digest, bool noted, bool may_count) {
 
 // ---- To use, and to stop.
 
+// While it lives, this node does not say of its uses that all are counted: one of them is on its way.
+class Lives::Unsaid {
+ public:
+  explicit Unsaid(Lives& lives) : lives_(lives) {
+    const Locked lock(lives_.said_mutex_);
+    ++lives_.unsaid_;
+  }
+  ~Unsaid() {
+    const Locked lock(lives_.said_mutex_);
+    --lives_.unsaid_;
+  }
+  Unsaid(const Unsaid&) = delete;
+  Unsaid& operator=(const Unsaid&) = delete;
+  // What it has said before, too.
+  Outcome<void> take_back() const {
+    const Locked lock(lives_.said_mutex_);
+    lives_.said_ = std::string();
+    return lives_.blobs_.set_confirmed_by({});
+  }
+
+ private:
+  Lives& lives_;
+};
+
 Outcome<void> Lives::use(Ask& ask, const BlobInfo& info, bool guarded) {
   TS_CHECK(ask.is_for(info.digest), "a use is of what was asked for");
   ask.may_count_ = true;
+  const Unsaid unsaid(*this);
+  const std::string asked = arbiter_.life();
   const bool confirmed = ask.ticket_->succeeded();
-  if (!confirmed && !guarded && !planted(Plant::adoption_uncounted))
-    return fail(
-        ErrorClass::unavailable,
-        fmt::format("content {}: the lock server could not be told that this node uses it, so another "
-                    "node could remove it; pull it again when the server answers",
-                    info.digest.text()));
+  if (!confirmed && guarded) {
+    // Who has taken this node at its word until now may have taken this second name, too: looked at once
+    // more.
+    if (Outcome<void> back = unsaid.take_back(); !back) return back;
+    guarded = blobs_.is_guarded(info.digest);
+  }
+  if (!confirmed && !guarded && !planted(Plant::adoption_uncounted)) return not_safe(info.digest);
+  pause("before a use is written down");
   if (Outcome<void> added = state_.add(info); !added) return added;
+  if (!guarded && !planted(Plant::confirmed_too_early)) {
+    // Only now: a server that forgets is told again of what is written down. Until then it could have
+    // forgotten this use, and the file have been removed.
+    pause("before a use is confirmed");
+    if (!arbiter_.confirm_uses({info.digest}).front() || !blobs_.find_published(info.digest)) {
+      if (const Outcome<bool> left = state_.move(info.digest, Stage::in_use, Stage::leaving); !left)
+        return std::unexpected(left.error());
+      return not_safe(info.digest);
+    }
+  }
   const Locked lock(mutex_);
   Life& life = lives_[info.digest];
-  life.counted = confirmed;
+  life.counted = still_counts(confirmed, asked);
   life.reported = false;
   return {};
+}
+
+std::unexpected<ContentError> Lives::not_safe(const Digest& digest) {
+  return fail(ErrorClass::unavailable,
+              fmt::format("content {}: the lock server could not be told that this node uses it, so another "
+                          "node could remove it; pull it again when the server answers",
+                          digest.text()));
 }
 
 Outcome<bool> Lives::use_again(const BlobInfo& info) {
@@ -177,11 +226,18 @@ Outcome<bool> Lives::leave(const Digest& digest) {
   if (!arbiter_.is_remote() || !thread_.joinable()) {
     (void)settle(digest);
   } else {
-    const Locked lock(wake_mutex_);
-    woken_ = true;
-    wake_.notify_one();
+    wait_a_moment_for(digest);
   }
   return moved;
+}
+
+void Lives::wait_a_moment_for(const Digest& digest) {
+  const Locked lock(wake_mutex_);
+  woken_ = true;
+  wake_.notify_one();
+  if (is_quick_)
+    settled_.wait_for(wake_mutex_, options_.courtesy,
+                      [&] { return !is_quick_ || state_.stage_of(digest) != Stage::leaving; });
 }
 
 size_t Lives::unconfirmed() const {

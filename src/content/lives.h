@@ -8,6 +8,7 @@
 // both.
 #pragma once
 
+#include <atomic>
 #include <chrono>
 #include <condition_variable>
 #include <functional>
@@ -37,9 +38,15 @@ class Lives {
   using Clock = std::chrono::steady_clock;
   struct Options {
     std::chrono::milliseconds own_patience{300};  // with another stream of this node: containerd waits
-    std::chrono::milliseconds later{3'000};       // before something is tried again
-    std::chrono::milliseconds keep_unused{0};     // 0: what nobody here uses leaves at once
-    int64_t keep_unused_bytes = 0;                // at most; 0: no limit
+    std::chrono::milliseconds later{
+        3'000};  // before something is tried again; doubles up to twenty times that
+    // After the server has answered, a call of before that nobody waited for any more is not carried out
+    // later than this.
+    std::chrono::milliseconds late{2'000};
+    // Who ends a use waits so long until it is cleared away, unless that takes long: people look at once.
+    std::chrono::milliseconds courtesy{250};
+    std::chrono::milliseconds keep_unused{0};  // 0: what nobody here uses leaves at once
+    int64_t keep_unused_bytes = 0;             // at most; 0: no limit
     std::function<Clock::time_point()> now = [] { return Clock::now(); };
   };
   Lives(const BlobStore& blobs, NodeState& state, Arbiter& arbiter, Metrics& metrics, Options options);
@@ -97,15 +104,22 @@ class Lives {
   size_t unconfirmed() const TS_EXCLUDES(mutex_);
 
  private:
+  class Unsaid;
   struct Life {
     int asks = 0;
     bool settling = false;
     bool telling = false;
     bool counted = false;     // the server has confirmed it, and has not forgotten it since
     bool reported = false;    // that it is lost
-    Clock::time_point due{};  // before it is settled
+    Clock::time_point due{};  // before it is settled, or told
+    unsigned tries = 0;       // in vain, so far
+    // Until then a word to the server that this node does not use it may still be on its way; max(): until
+    // the server has answered.
+    Clock::time_point doubt_until{};
+    bool has_users = false;  // some node was found to have a second name for it
   };
 
+  static std::unexpected<ContentError> not_safe(const Digest& digest);
   void give_up(const Digest& digest, bool noted, bool may_count) TS_EXCLUDES(mutex_);
   void tell() TS_EXCLUDES(mutex_);
   // A use that is confirmed: its file is put right.
@@ -114,9 +128,25 @@ class Lives {
   bool settle_all() TS_EXCLUDES(mutex_);
   // leaving → absent, if nobody asks for it. False: later.
   bool settle(const Digest& digest) TS_EXCLUDES(mutex_);
-  bool clear_away(const Digest& digest);
-  bool remove_files(const Digest& digest, const Removal& removal);
+  enum class Cleared : uint8_t {
+    done,       // no trace of this node's is left, neither at the server nor on the disk
+    not_asked,  // the server; later
+    answered,   // it has; but something is left
+    unknown,    // it was asked
+  };
+  Cleared clear_away(const Digest& digest, bool had_users) TS_EXCLUDES(mutex_);
+  void note_answer(Life& life, Cleared cleared) TS_REQUIRES(mutex_);
+  bool remove_files(const Digest& digest, const Removal& removal) TS_EXCLUDES(mutex_);
+  // Takes the second names of nodes that people have released. False: some node may use it.
+  bool take_second_names(const Digest& digest, const BlobStore::Aside& aside, const Removal& removal);
+  void say_who_confirms(const std::string& life) TS_EXCLUDES(mutex_);
   void run(const std::stop_token& stop) TS_EXCLUDES(wake_mutex_);
+  void wait_a_moment_for(const Digest& digest) TS_EXCLUDES(wake_mutex_);
+  void put_off(Life& life) TS_REQUIRES(mutex_);
+  // Of an answer that was asked for while the server was in the life `asked`.
+  bool still_counts(bool confirmed, const std::string& asked) const {
+    return confirmed && arbiter_.life() == asked;
+  }
 
   const BlobStore& blobs_;
   NodeState& state_;
@@ -128,10 +158,15 @@ class Lives {
   mutable Mutex mutex_;
   std::map<Digest, Life> lives_ TS_GUARDED_BY(mutex_);
 
+  Mutex said_mutex_;
+  int unsaid_ TS_GUARDED_BY(said_mutex_) = 0;                   // uses that are on their way
+  std::optional<std::string> said_ TS_GUARDED_BY(said_mutex_);  // by which life all uses are confirmed
+
   Mutex wake_mutex_;
-  std::condition_variable_any wake_;
+  std::condition_variable_any wake_, settled_;
   bool woken_ TS_GUARDED_BY(wake_mutex_) = false;
-  std::jthread thread_;  // last: it uses the others
+  std::atomic<bool> is_quick_{true};  // to clear something away, the last time
+  std::jthread thread_;               // last: it uses the others
 };
 
 }  // namespace turnstile::content

@@ -136,7 +136,7 @@ Decision LockArbiter::wait(std::string why, bool may_count) {
 
 std::unique_ptr<Ticket> LockArbiter::counted_ticket() {
   return std::make_unique<FreeTicket>(
-      [this, life = life_id()] { return life == life_id() || planted(Plant::forgotten_count_counts); });
+      [this, counted_by = life()] { return counted_by == life() || planted(Plant::forgotten_count_counts); });
 }
 
 HoldTicket::Note LockArbiter::noting() {
@@ -162,7 +162,6 @@ std::vector<bool> LockArbiter::confirm_uses(const std::vector<Digest>& used) {
   std::vector<std::string> names;
   names.reserve(used.size());
   for (const Digest& digest : used) names.push_back(digest.text());
-  const std::string life = life_id();
   const std::vector<Expected<void>> added = server_->add_references(names);
   for (size_t i = 0; i < added.size(); ++i) {
     if (!added[i]) note(added[i].error());
@@ -172,6 +171,23 @@ std::vector<bool> LockArbiter::confirm_uses(const std::vector<Digest>& used) {
 }
 
 // ---- How a use ends.
+
+Removal LockArbiter::end_use(const Digest& digest, bool is_there, bool tell_life) {
+  if (!tell_life) return end_use(digest, is_there);
+  const std::optional<ServerLife> known = look();
+  const std::string before = known ? known->id : std::string();
+  Removal removal = end_use(digest, is_there);
+  const std::optional<ServerLife> after = look();
+  removal.is_certain = known && after && after->id == before;
+  if (removal.is_certain) removal.life = before;
+  return removal;
+}
+
+std::string LockArbiter::ask_life() {
+  if (away()) return {};
+  const std::optional<ServerLife> life = look();
+  return life ? life->id : std::string();
+}
 
 Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
   {
@@ -187,6 +203,7 @@ Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
     note(grant.error());
     // What the server does not like about it will not be better the next time.
     const bool settled = grant.error().code == ErrorCode::refused && grant.error().reason != "busy";
+    if (is_away(grant.error())) return {Removal::Kind::unknown};
     return {settled ? Removal::Kind::settled : Removal::Kind::later};
   }
   if (grant->hold) return remove_under(digest, std::move(grant->hold));
@@ -200,7 +217,7 @@ Removal LockArbiter::remove_under(const Digest& digest, std::unique_ptr<ServerHo
   if (!status || !status->waiters.empty()) {
     if (!status) note(status.error());
     (void)hold->release(WorkResult::failed("others wait for it"));
-    return {};
+    return {Removal::Kind::later};
   }
   return {Removal::Kind::remove_everywhere,
           std::make_unique<HoldTicket>(std::move(hold), HoldTicket::Work::removal, noting())};
@@ -216,7 +233,7 @@ void LockArbiter::look_after() {
   if (!check_server() && !away()) (void)claim_name();
 }
 
-std::string LockArbiter::life_id() const {
+std::string LockArbiter::life() const {
   const Locked lock(life_mutex_);
   return life_ ? life_->id : std::string();
 }
@@ -236,31 +253,35 @@ std::optional<std::string> LockArbiter::wrong_references(const ServerLife& life,
          ", or the server with --references " + wanted + ".";
 }
 
-std::optional<std::string> LockArbiter::check_server() {
+std::optional<ServerLife> LockArbiter::look() {
   const Clock::time_point asked = options_.now();
   const Expected<ServerLife> life = server_->life();
   if (!life) {
-    if (is_away(life.error())) note(life.error());
+    note(life.error());
     return std::nullopt;
   }
+  const Locked lock(life_mutex_);
+  const bool is_new = !life_ || life_->id != life->id;
+  if (life_ && is_new) {
+    log_info("the lock server was started anew; it is told again what this node uses", {{"life", life->id}});
+    if (!planted(Plant::new_life_unnoticed)) forgotten_ = true;
+  }
+  if (is_new && life->forgets)
+    log_warning(
+        "the lock server keeps its state in memory (--store memory): when it stops, nobody knows which "
+        "blobs are in use; give it --store file:DIR");
+  life_ = *life;
+  life_seen_ = asked;
+  return *life;
+}
+
+std::optional<std::string> LockArbiter::check_server() {
+  const std::optional<ServerLife> life = look();
+  if (!life) return std::nullopt;
   const ReferencesBy expected = options_.references ? ReferencesBy::client : ReferencesBy::server;
   std::optional<std::string> wrong = wrong_references(*life, expected);
   const ServerIs before = server_is_.exchange(wrong ? ServerIs::wrong : ServerIs::right);
   if (wrong && before != ServerIs::wrong) log_error("not the server for this plugin", {{"error", *wrong}});
-  {
-    const Locked lock(life_mutex_);
-    if (life_ && life_->id != life->id) {
-      log_info("the lock server was started anew; it is told again what this node uses",
-               {{"life", life->id}});
-      if (!planted(Plant::new_life_unnoticed)) forgotten_ = true;
-    }
-    if ((!life_ || life_->id != life->id) && life->forgets)
-      log_warning(
-          "the lock server keeps its state in memory (--store memory): when it stops, nobody knows which "
-          "blobs are in use; give it --store file:DIR");
-    life_ = *life;
-    life_seen_ = asked;
-  }
   options_.metrics->set_lock_server(true, wrong);
   return wrong;
 }
@@ -268,7 +289,7 @@ std::optional<std::string> LockArbiter::check_server() {
 std::optional<std::string> LockArbiter::claim_name() {
   if (options_.identity.empty()) return std::nullopt;
   const Locked lock(name_mutex_);
-  if (name_ && name_->renew()) return std::nullopt;
+  if (name_ && name_->is_believed()) return std::nullopt;  // the library renews it
   LockRequest request;
   request.operation = kName;
   request.resource = "turnstile-content/" + options_.node;

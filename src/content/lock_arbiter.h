@@ -35,7 +35,7 @@ class LockArbiter final : public Arbiter {
     std::string machine{};  // the same for people
     WithoutServer without_server = WithoutServer::wait;
     std::chrono::milliseconds visible_within{10'000};  // that another node's blob can be seen here
-    std::chrono::milliseconds settled_after{10'000};   // of a server's life: by then all have told their uses
+    std::chrono::milliseconds settled_after{30'000};   // of a server's life: by then all have told their uses
     WaitingPlaces::Times places{};
     std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
     std::shared_ptr<NodeReferences> references{};  // none: the server keeps them
@@ -51,11 +51,14 @@ class LockArbiter final : public Arbiter {
   Decision begin_write(const Digest& digest, int64_t size) override;
   Decision begin_adoption(const Digest& digest) override;
   bool is_waiting(const Digest& digest) override { return places_.has(digest); }
-  Removal end_use(const Digest& digest, bool is_there) override;
+  Removal end_use(const Digest& digest, bool is_there, bool tell_life) override;
+  std::string life() const override TS_EXCLUDES(life_mutex_);
+  std::string ask_life() override;
   bool has_forgotten() override { return forgotten_.exchange(false); }
   std::vector<bool> confirm_uses(const std::vector<Digest>& used) override;
   std::vector<Digest> counted() override;
   bool is_settled() override TS_EXCLUDES(life_mutex_);
+  bool is_settled_now() override { return !away() && look() && is_settled(); }
   bool is_remote() const override { return true; }
   void look_after() override;
 
@@ -85,6 +88,7 @@ class LockArbiter final : public Arbiter {
   // Whether the blob was said to be done for so long that it will hardly come into sight.
   bool is_overdue(const Digest& digest) TS_EXCLUDES(late_mutex_);
 
+  Removal end_use(const Digest& digest, bool is_there);
   Removal remove_under(const Digest& digest, std::unique_ptr<ServerHold> hold);
 
   // uses_counted.cc: where the nodes count themselves.
@@ -95,8 +99,8 @@ class LockArbiter final : public Arbiter {
   bool count_use(const Digest& digest);
 
   // Asks the server whether it is there and what it is. What is wrong with it.
-  std::optional<std::string> check_server() TS_EXCLUDES(life_mutex_);
-  std::string life_id() const TS_EXCLUDES(life_mutex_);
+  std::optional<std::string> check_server();
+  std::optional<ServerLife> look() TS_EXCLUDES(life_mutex_);
   // Remembers whether the server is there.
   void note(const ClientError& error);
   bool away() const { return options_.now().time_since_epoch().count() < away_until_.load(); }

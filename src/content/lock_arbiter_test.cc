@@ -112,8 +112,8 @@ TEST(LockArbiter, AFileThatCameAfterItsRemovalIsNotTakenForRemoved) {
   EXPECT_FALSE(cluster.has_blob());
   // Of a pull that ended early; the server still says that the removal is done.
   put_file(blob_path(cluster.root(), kBlob), "a blob");
-  EXPECT_EQ(a->end_use(kBlob, true).kind, Removal::Kind::later);
-  EXPECT_EQ(a->end_use(kBlob, false).kind, Removal::Kind::settled);
+  EXPECT_EQ(a->end_use(kBlob, true, false).kind, Removal::Kind::later);
+  EXPECT_EQ(a->end_use(kBlob, false, false).kind, Removal::Kind::settled);
 }
 
 TEST(LockArbiter, WhatOthersAreAtIsRemovedWhenTheyAreDone) {
@@ -170,7 +170,7 @@ TEST(LockArbiter, ARemovalThatTheServerDidNotHearOfIsMadeUpFor) {
   Node a(cluster, "a");
   a.finish(a.ask());
   cluster.set_reachable(false);
-  EXPECT_EQ(a.give_up(), Removal::Kind::later);
+  EXPECT_EQ(a.give_up(), Removal::Kind::unknown);
   cluster.set_reachable(true);
   cluster.wait_until([&] { return a.removed() == 1 && a.left() == 0; });
   EXPECT_EQ(a.users(), Names{});

@@ -5,6 +5,7 @@
 #include "base/log.h"
 #include "base/plant.h"
 #include "content/lives.h"
+#include "content/pause.h"
 
 namespace turnstile::content {
 namespace {
@@ -13,6 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kTick = 250ms;
 constexpr size_t kBatch = 500;
+constexpr auto kQuick = 25ms;  // containerd's content lock is held meanwhile
 
 }  // namespace
 
@@ -31,11 +33,13 @@ void Lives::run(const std::stop_token& stop) {
 
 bool Lives::work() {
   arbiter_.look_after();
+  const std::string now_asked = arbiter_.life();
   if (arbiter_.has_forgotten()) {
     const Locked lock(mutex_);
     for (auto& [digest, life] : lives_) life.counted = false;
   }
   tell();
+  say_who_confirms(now_asked);
   let_go_of_kept();
   const bool all_settled = settle_all();
   return !all_settled || unconfirmed() > 0;
@@ -59,14 +63,17 @@ void Lives::tell() {
       }
     }
     if (batch.empty()) return;
+    const std::string asked = arbiter_.life();
     const std::vector<bool> confirmed = arbiter_.confirm_uses(batch);
     {
       const Locked lock(mutex_);
       for (size_t i = 0; i < batch.size(); ++i) {
         Life& life = lives_[batch[i]];
         life.telling = false;
-        life.counted = confirmed[i];
-        if (!confirmed[i]) life.due = options_.now() + options_.later;
+        life.counted = still_counts(confirmed[i], asked);
+        if (confirmed[i]) life.tries = 0;
+        // Without a doubling: until it is confirmed, it may not be safe.
+        if (!confirmed[i]) life.due = options_.now() + options_.later / 4;
       }
     }
     for (size_t i = 0; i < batch.size(); ++i)
@@ -75,7 +82,18 @@ void Lives::tell() {
   }
 }
 
+// What other nodes may rely on when they find this node's second name for a blob that the server says nobody
+// uses.
+void Lives::say_who_confirms(const std::string& life) {
+  const Locked lock(said_mutex_);
+  if (said_ == life || life.empty() || unsaid_ > 0 || unconfirmed() > 0 || arbiter_.life() != life) return;
+  if (const Outcome<void> said = blobs_.set_confirmed_by(life); !said)
+    return log_warning("a note for other nodes cannot be written", {{"error", said.error().message}});
+  said_ = life;
+}
+
 void Lives::look_after_file(const Digest& digest) {
+  pause("before a blob's names are put right");
   const bool published = blobs_.find_published(digest).has_value();
   const bool guarded = blobs_.is_guarded(digest);
   Outcome<void> done;
@@ -136,73 +154,138 @@ bool Lives::settle_all() {
 }
 
 bool Lives::settle(const Digest& digest) {
+  bool had_users = false;
   {
     const Locked lock(mutex_);
     Life& life = lives_[digest];
-    if (life.asks > 0 || life.settling || life.telling || arbiter_.is_waiting(digest)) return false;
+    if ((life.asks > 0 && !planted(Plant::settles_what_is_asked_for)) || life.settling || life.telling ||
+        arbiter_.is_waiting(digest))
+      return false;
     if (state_.stage_of(digest) != Stage::leaving) return true;
     life.settling = true;
+    had_users = life.has_users;
   }
-  bool done = clear_away(digest);
+  const auto begun = std::chrono::steady_clock::now();
+  const Cleared cleared = clear_away(digest, had_users);
+  bool done = cleared == Cleared::done;
+  {
+    const Locked lock(mutex_);
+    Life& life = lives_[digest];
+    note_answer(life, cleared);
+    done = done && life.doubt_until <= options_.now();
+  }
   if (done)
     if (const Outcome<void> forgotten = state_.forget(digest); !forgotten) {
       log_warning("a line stays behind", {{"digest", digest.text()}, {"error", forgotten.error().message}});
       done = false;
     }
-  const Locked lock(mutex_);
-  if (done) {
-    lives_.erase(digest);
-  } else {
-    Life& life = lives_[digest];
-    life.settling = false;
-    life.counted = false;
-    life.due = options_.now() + options_.later;
+  {
+    const Locked lock(mutex_);
+    if (done) {
+      lives_.erase(digest);
+    } else {
+      Life& life = lives_[digest];
+      life.settling = false;
+      life.counted = false;
+      put_off(life);
+    }
   }
+  const Locked lock(wake_mutex_);
+  is_quick_ = done && std::chrono::steady_clock::now() - begun < kQuick;
+  settled_.notify_all();
   return done;
 }
 
-// True: no trace of this node's is left, neither at the server nor on the disk.
-bool Lives::clear_away(const Digest& digest) {
+void Lives::put_off(Life& life) {
+  life.due = options_.now() + options_.later * std::min(1 << std::min(life.tries, 5U), 20);
+  ++life.tries;
+}
+
+// A word that got lost may be found again, and would end a use that has begun since. Once the server has
+// answered a later one, that does not take long any more.
+void Lives::note_answer(Life& life, Cleared cleared) {
+  if (planted(Plant::doubt_ignored)) return;
+  if (cleared == Cleared::unknown) life.doubt_until = Clock::time_point::max();
+  const bool answered = cleared == Cleared::done || cleared == Cleared::answered;
+  if (answered && life.doubt_until == Clock::time_point::max())
+    life.doubt_until = options_.now() + options_.late;
+}
+
+Lives::Cleared Lives::clear_away(const Digest& digest, bool had_users) {
+  pause("before a second name is removed");
   if (const Outcome<void> removed = blobs_.unguard(digest); !removed) {
     log_warning("this node's own name of a blob stays behind",
                 {{"digest", digest.text()}, {"error", removed.error().message}});
-    return false;
+    return Cleared::not_asked;
   }
-  // Where every use has a second name, a removal sees it; else all must have had the time to be counted.
-  if (!blobs_.guards_all() && !arbiter_.is_settled()) return false;
-  const Removal removal = arbiter_.end_use(digest, blobs_.find_published(digest).has_value());
+  // Where every use has a second name, a removal sees it; else all must have had the time to be counted, and
+  // it must be known which life of the server has not counted them.
+  const bool by_count_alone = !blobs_.guards_all() && !planted(Plant::removes_in_young_life);
+  if (by_count_alone && (!arbiter_.is_settled() || !arbiter_.is_settled_now())) return Cleared::not_asked;
+  const Removal removal =
+      arbiter_.end_use(digest, blobs_.find_published(digest).has_value(), had_users || by_count_alone);
+  if (removal.ticket && by_count_alone && (!arbiter_.is_settled() || !removal.is_certain)) {
+    removal.ticket->failed("not all have told yet what they use");
+    return Cleared::answered;
+  }
   switch (removal.kind) {
     case Removal::Kind::settled:
-      return true;
+      return Cleared::done;
     case Removal::Kind::later:
-      return false;
+      return Cleared::answered;
+    case Removal::Kind::not_asked:
+      return Cleared::not_asked;
+    case Removal::Kind::unknown:
+      return Cleared::unknown;
     case Removal::Kind::remove_own:
     case Removal::Kind::remove_everywhere:
-      return remove_files(digest, removal);
+      break;
   }
-  return false;
+  return remove_files(digest, removal) ? Cleared::done : Cleared::answered;
 }
 
-// True: they are gone, or belong to others who will see to them.
+bool Lives::take_second_names(const Digest& digest, const BlobStore::Aside& aside, const Removal& removal) {
+  // The life that has given the right must still be the one that decides.
+  if (!removal.is_certain || removal.life.empty() || aside.users.empty() || !removal.ticket->still_valid() ||
+      arbiter_.ask_life() != removal.life)
+    return false;
+  for (const std::string& node : aside.users) {
+    const Outcome<bool> taken = blobs_.take_second_name(node, digest, removal.life);
+    if (!taken || !*taken) return false;
+    log_info("a second name of a node that was released is removed",
+             {{"digest", digest.text()}, {"node", node}});
+  }
+  const Outcome<BlobStore::Aside> left = blobs_.put_aside(digest, true);
+  return left && !left->in_use;
+}
+
+// True: they are gone.
 bool Lives::remove_files(const Digest& digest, const Removal& removal) {
   const bool everywhere = removal.kind == Removal::Kind::remove_everywhere;
   const auto spare = [&](const std::string& why) {
+    pause("before a blob is brought back");
     if (const Outcome<void> back = blobs_.bring_back(digest, everywhere); !back)
       log_error("a blob could not be brought back",
                 {{"digest", digest.text()}, {"error", back.error().message}});
     removal.ticket->failed(why);
   };
+  pause("before a blob is put aside");
   const Outcome<BlobStore::Aside> aside = blobs_.put_aside(digest, everywhere);
+  pause("behind it");
   if (!aside) {
     log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", aside.error().message}});
     spare(aside.error().message);
     return false;
   }
-  if (aside->in_use) {
-    log_info("a blob is in use by a node that the lock server does not count; it stays",
-             {{"digest", digest.text()}});
-    spare("a node has a name of its own for it");
-    return true;
+  if (aside->in_use && !take_second_names(digest, *aside, removal)) {
+    log_info(
+        "a blob has a second name: a node uses it that the lock server does not count, or a program such as "
+        "a backup has linked it; it stays",
+        {{"digest", digest.text()}});
+    spare("it has a second name");
+    const Locked lock(mutex_);
+    lives_[digest].has_users = true;
+    return false;  // until that node is counted, gives it up, or is known to have been released
   }
   // Asked after the name was changed: if the right held until now, nobody has begun to use what lies aside;
   // and from now on nobody can, however long the rest takes.
@@ -210,6 +293,7 @@ bool Lives::remove_files(const Digest& digest, const Removal& removal) {
     spare("the right to remove it has run out");
     return false;
   }
+  pause("before a blob is removed");
   if (const Outcome<void> removed = blobs_.remove_aside(digest, everywhere); !removed) {
     log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", removed.error().message}});
     spare(removed.error().message);

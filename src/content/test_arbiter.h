@@ -38,9 +38,9 @@ class ScriptedArbiter final : public Arbiter {
     script_.on_adoption();
     return decide(script_.adoption);
   }
-  Removal end_use(const Digest&, bool) override {
+  Removal end_use(const Digest&, bool, bool) override {
     script_.heard.push_back("end");
-    return {script_.removal, std::make_unique<Heard>(script_)};
+    return {script_.removal, std::make_unique<Heard>(script_), true, {}};
   }
   std::vector<bool> confirm_uses(const std::vector<Digest>& used) override {
     return std::vector<bool>(used.size(), true);

@@ -41,7 +41,7 @@ struct Cluster : FakeServer {
 class Node {
  public:
   Node(Cluster& cluster, const std::string& name, LockArbiter::Options options = {},
-       Lives::Options lives = {.own_patience = 50ms, .later = 1ms})
+       Lives::Options lives = {.own_patience = 50ms, .later = 1ms, .late = 1ms})
       : cluster_(cluster), watcher_(cluster.client(name + "-watcher", quick())) {
     options.metrics = metrics;
     options.node = name;
@@ -91,7 +91,7 @@ class Node {
   Removal::Kind give_up(std::unique_ptr<Ticket>* ticket = nullptr) {
     EXPECT_TRUE(state_->move(kBlob, Stage::in_use, Stage::leaving));
     EXPECT_TRUE(blobs_->unguard(kBlob));
-    Removal removal = arbiter_->end_use(kBlob, cluster_.has_blob());
+    Removal removal = arbiter_->end_use(kBlob, cluster_.has_blob(), false);
     if (ticket != nullptr) *ticket = std::move(removal.ticket);
     return removal.kind;
   }

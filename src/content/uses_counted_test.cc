@@ -200,7 +200,7 @@ TEST_F(UsesCounted, AUseEndsAlsoWhileTheServerIsAwayAndTheFilesGoLater) {
   const auto a = node("a");
   a->finish(write(*a));
   cluster_.set_reachable(false);
-  EXPECT_EQ(a->give_up(), Removal::Kind::later);
+  EXPECT_EQ(a->give_up(), Removal::Kind::not_asked);
   EXPECT_EQ(users(), Nodes{});
   EXPECT_EQ(a->removed(), 0u);
   cluster_.set_reachable(true);
@@ -219,7 +219,7 @@ TEST_F(UsesCounted, WithoutAPlaceForReferencesNothingIsWrittenAndNothingIsRemove
   const auto a = node("a"), b = node("b");
   a->finish(write(*a));
   std::filesystem::remove_all(directory_ / "refs");
-  EXPECT_EQ(a->give_up(), Removal::Kind::later) << "who uses it cannot be known";
+  EXPECT_EQ(a->give_up(), Removal::Kind::not_asked) << "who uses it cannot be known";
   const Lives::Answer refused = b->ask_until_told(true);
   EXPECT_EQ(refused.kind, Kind::error);
   EXPECT_FALSE(b->lane().holder) << "the next may try";

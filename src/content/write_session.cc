@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 
 #include "base/log.h"
+#include "content/pause.h"
 #include "content/verification.h"
 
 namespace turnstile::content {
@@ -261,6 +262,7 @@ BlobInfo WriteSession::info_of(const Digest& digest, int64_t size, const Labels&
 }
 
 Outcome<void> WriteSession::use(const Digest& digest, int64_t size, const Labels& labels, bool guarded) {
+  pause("before a blob is used");
   if (!guarded) {
     const Outcome<bool> linked = store_.blobs_.guard(digest);
     if (!linked && linked.error().code == ErrorClass::not_found) {
@@ -278,6 +280,7 @@ Outcome<void> WriteSession::use(const Digest& digest, int64_t size, const Labels
     ask_.failed("it was removed meanwhile");
     return not_now(digest, "it was removed meanwhile");
   }
+  pause("before the server is told of a use");
   if (const Outcome<void> used = store_.lives_.use(ask_, info_of(digest, size, labels), guarded); !used) {
     ask_.failed(used.error().message);
     return used;

@@ -97,7 +97,7 @@ class WhenSomethingBreaks(ClusterCase):
         for node in (a, b):
             node.remove(ref)
         for digest in blobs:
-            self.assertEqual(self.cluster.references(digest), {dead.name})
+            wait_until(lambda: self.cluster.references(digest) == {dead.name}, "only the dead node counts")
             self.assertEqual(len(self.cluster.files_of(digest)), 1, "it may come back")
         self.cluster.release(dead)
         a.pull(ref)

@@ -53,7 +53,7 @@ class EveryBlobOnce(ClusterCase):
         self.assert_fetched_once(blobs)
         self.remove_everywhere(ref)
         for digest in blobs:
-            self.assertEqual(self.cluster.files_of(digest), [])
+            wait_until(lambda: not self.cluster.files_of(digest), "the last one has taken the files")
         for node in self.cluster.nodes:
             self.assertEqual(warnings_of_collection(node), [], node.name)
         self.assertEqual(self.image_pulls_anew(ref, blobs), {digest: 2 for digest in blobs})
