@@ -65,6 +65,10 @@ Expected<Grant> ClientLockServer::try_lock(const LockRequest& request) {
   return to_grant(client_.try_lock(request));
 }
 
+Expected<Grant> ClientLockServer::try_lock_once(const LockRequest& request) {
+  return to_grant(once_.try_lock(request));
+}
+
 Expected<Grant> ClientLockServer::lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                                        const std::stop_token& stop) {
   return to_grant(client_.lock(request, deadline, stop));

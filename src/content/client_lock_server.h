@@ -12,9 +12,11 @@ class ClientLockServer final : public LockServer {
   // For a client that is asked inside a transaction of containerd's.
   static ClientSettings client_settings(const Settings& settings);
 
-  explicit ClientLockServer(LockClient client) : client_(std::move(client)) {}
+  // `once`: for the same server, and without retries.
+  ClientLockServer(LockClient client, LockClient once) : client_(std::move(client)), once_(std::move(once)) {}
 
   Expected<Grant> try_lock(const LockRequest& request) override;
+  Expected<Grant> try_lock_once(const LockRequest& request) override;
   Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                        const std::stop_token& stop) override;
   void cancel(const LockRequest& request) override;
@@ -23,7 +25,7 @@ class ClientLockServer final : public LockServer {
   Expected<ServerLife> life() override;
 
  private:
-  LockClient client_;
+  LockClient client_, once_;
 };
 
 }  // namespace turnstile::content

@@ -198,7 +198,7 @@ Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
   if (away()) return {};
   LockRequest request = request_for(operations::kDelete, digest);
   request.dereference = true;
-  Expected<Grant> grant = server_->try_lock(request);
+  Expected<Grant> grant = server_->try_lock_once(request);
   if (!grant) {
     note(grant.error());
     // What the server does not like about it will not be better the next time.

@@ -250,10 +250,10 @@ TEST(LockArbiter, TwoPluginsOfOneNameAreTold) {
   Cluster cluster;
   Node a(cluster, "a", {.identity = "one", .machine = "the machine one"});
   EXPECT_FALSE(a->claim_name());
-  LockArbiter again(std::make_unique<ClientLockServer>(cluster.client("a")),
+  LockArbiter again(std::make_unique<ClientLockServer>(cluster.client("a"), cluster.client("a")),
                     {.node = "a", .identity = "one", .machine = "the machine one"});
   EXPECT_FALSE(again.claim_name()) << "a restart";
-  LockArbiter other(std::make_unique<ClientLockServer>(cluster.client("a")),
+  LockArbiter other(std::make_unique<ClientLockServer>(cluster.client("a"), cluster.client("a")),
                     {.node = "a", .identity = "two", .machine = "the machine two"});
   const std::optional<std::string> wrong = other.claim_name();
   ASSERT_TRUE(wrong);
@@ -265,10 +265,10 @@ TEST(LockArbiter, TwoPluginsOfOneNameAreTold) {
 TEST(LockArbiter, P9_WhatTheNodeHasNeedsNoServer) {
   Cluster cluster;
   TestDirectory directory;
-  const auto store =
-      open_node(directory / "root", directory / "state", {},
-                std::make_unique<LockArbiter>(std::make_unique<ClientLockServer>(cluster.client("a")),
-                                              LockArbiter::Options{}));
+  const auto store = open_node(directory / "root", directory / "state", {},
+                               std::make_unique<LockArbiter>(std::make_unique<ClientLockServer>(
+                                                                 cluster.client("a"), cluster.client("a")),
+                                                             LockArbiter::Options{}));
   const std::string ref = "default/1/layer-" + blob_name();
   const auto pull = [&](std::string_view bytes) {
     WriteSession session(*store);

@@ -61,6 +61,9 @@ class LockServer {
   virtual ~LockServer() = default;
 
   virtual Expected<Grant> try_lock(const LockRequest& request) = 0;
+  // Asks once: after an answer to a second try the first could still be carried out, and what it ends is
+  // ended then.
+  virtual Expected<Grant> try_lock_once(const LockRequest& request) = 0;
   virtual Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                                const std::stop_token& stop) = 0;
   virtual void cancel(const LockRequest& request) = 0;

@@ -62,9 +62,12 @@ Arbitration make_arbiter(const Settings& settings, std::shared_ptr<Metrics> metr
     log_warning("no --server: this node pulls for itself alone");
     return {std::make_unique<AloneArbiter>()};
   }
-  Expected<LockClient> client = LockClient::create(ClientLockServer::client_settings(settings));
-  if (!client) return {nullptr, kExitUsage, "--server: " + client.error().message};
-  auto server = std::make_unique<ClientLockServer>(std::move(*client));
+  ClientSettings client_settings = ClientLockServer::client_settings(settings);
+  Expected<LockClient> client = LockClient::create(client_settings);
+  client_settings.max_retries = 0;
+  Expected<LockClient> once = LockClient::create(client_settings);
+  if (!client || !once) return {nullptr, kExitUsage, "--server: " + client.error().message};
+  auto server = std::make_unique<ClientLockServer>(std::move(*client), std::move(*once));
   if (const Expected<ServerLife> life = server->life(); life)  // else: seen when it is there
     if (const auto wrong = LockArbiter::wrong_references(*life, settings.references); wrong)
       return {nullptr, kExitUsage, *wrong};

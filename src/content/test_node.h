@@ -52,7 +52,8 @@ class Node {
     EXPECT_TRUE(state) << state.error().message;
     state_ = std::move(*state);
     arbiter_ = std::make_unique<LockArbiter>(
-        std::make_unique<ClientLockServer>(cluster.client(name, quick())), std::move(options));
+        std::make_unique<ClientLockServer>(cluster.client(name, quick()), cluster.client(name, quick(0))),
+        std::move(options));
     lives_ = std::make_unique<Lives>(*blobs_, *state_, *arbiter_, *metrics, lives);
     const Outcome<void> recovered = lives_->recover();
     EXPECT_TRUE(recovered) << recovered.error().message;
@@ -107,9 +108,9 @@ class Node {
   const std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
 
  private:
-  static ClientSettings quick() {
+  static ClientSettings quick(int retries = 1) {
     ClientSettings settings;
-    settings.max_retries = 1;
+    settings.max_retries = retries;
     settings.retry_interval = 1ms;
     return settings;
   }

@@ -31,8 +31,8 @@ class Line : public std::enable_shared_from_this<Line> {
 
   // Has `act` done at the server, as the library does: asked twice at most. True: an answer came. `maybe` is
   // set when an earlier try may have been done without one.
-  bool call(const std::function<void()>& act, bool* maybe = nullptr) {
-    for (int attempt = 0; attempt < 2; ++attempt) {
+  bool call(const std::function<void()>& act, bool* maybe = nullptr, int attempts = 2) {
+    for (int attempt = 0; attempt < attempts; ++attempt) {
       if (wire_->dead) return false;
       sleep_(milliseconds(schedule_.random.between(0, 20)));
       if (wire_->dead) return false;
@@ -171,14 +171,18 @@ class SimLockServer final : public content::LockServer {
  public:
   explicit SimLockServer(std::shared_ptr<Line> line) : line_(std::move(line)) {}
 
-  Expected<Grant> try_lock(const LockRequest& request) override {
+  Expected<Grant> try_lock(const LockRequest& request) override { return ask(request, 2); }
+  Expected<Grant> try_lock_once(const LockRequest& request) override { return ask(request, 1); }
+  Expected<Grant> ask(const LockRequest& request, int attempts) {
     const Question question = question_of(request);
     auto reply = std::make_shared<Reply>();
-    if (!line_->call([line = line_, question, reply] {
-          *reply = line->server().rules->lock(question, line->now());
-          constexpr const char* kKinds[] = {"granted", "skipped", "queued", "refused"};
-          line->note(question, std::string("lock: ") + kKinds[size_t(reply->kind)]);
-        }))
+    if (!line_->call(
+            [line = line_, question, reply] {
+              *reply = line->server().rules->lock(question, line->now());
+              constexpr const char* kKinds[] = {"granted", "skipped", "queued", "refused"};
+              line->note(question, std::string("lock: ") + kKinds[size_t(reply->kind)]);
+            },
+            nullptr, attempts))
       return std::unexpected(unavailable());
     Grant grant;
     switch (reply->kind) {
