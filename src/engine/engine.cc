@@ -109,15 +109,17 @@ ReferencesAnswer Engine::release_reference(const ReferenceCommand& command, Time
                              [&](Rules& rules) { return rules.release_reference(command.node); });
 }
 
-std::vector<Event> Engine::subscribe(const SubscribeCommand& command, Time now, Effects& out,
-                                     const std::function<void()>& at_position) {
-  // Who only looks adds no name.
+SubscribeAnswer Engine::subscribe(const SubscribeCommand& command, Time now, Effects& out,
+                                  const std::function<void()>& at_position) {
+  // Who only looks adds neither a name nor, for longer than the look, a resource.
   const bool bonds = !command.who.node.empty() && command.bond != BondId::none;
   const OperationUse operation = bonds ? operations_.use(command.lane.operation.text) : OperationUse();
+  if (bonds && operation.get() == nullptr) return {Refusal::too_many_operations, {}};
   Shard& shard = shard_of(command.lane.resource);
+  if (bonds && !has_room_for(command.lane.resource, shard)) return {Refusal::too_many_resources, {}};
   return with_resource(shard, command.lane.resource, now, out, [&](Rules& rules) {
     at_position();
-    return rules.subscribe(command, operation.get());
+    return SubscribeAnswer{Refusal::none, rules.subscribe(command, operation.get())};
   });
 }
 

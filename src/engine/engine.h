@@ -25,6 +25,12 @@ namespace turnstile {
 class Shard;
 struct Resource;
 
+// To a subscription: the current state as events, if it matters (S27).
+struct SubscribeAnswer {
+  Refusal refusal = Refusal::none;  // it would be a bond, and there is no room for one: nothing has begun
+  std::vector<Event> state;
+};
+
 // Time: `now` comes with each call. Calls on one resource may be a few microseconds out of order when they
 // come from several threads; no rule depends on that. Threads: every call may be made by any thread, each
 // with an Effects of its own. load() only before all others. Invariant: a resource lives in the shard its id
@@ -52,10 +58,10 @@ class Engine {
   bool release_node_some(ReleaseNodeWalk& walk, size_t most_resources, Time now, Effects& out,
                          const std::function<void(Effects&)>& after_step);
 
-  // The current state as events, if it matters to a new subscriber (S27). `at_position` is called while the
-  // resource is locked: what the sink has taken by then is in the state, everything later is still to come.
-  std::vector<Event> subscribe(const SubscribeCommand& command, Time now, Effects& out,
-                               const std::function<void()>& at_position);
+  // `at_position` is called while the resource is locked: what the sink has taken by then is in the state,
+  // everything later is still to come. Not called if it is refused.
+  SubscribeAnswer subscribe(const SubscribeCommand& command, Time now, Effects& out,
+                            const std::function<void()>& at_position);
   // A bond has broken: the connection of a monitor:true lock, or a subscription.
   void close_bond(const LaneName& lane, const Requester& who, BondId bond, Time now, Effects& out);
   bool has_bond(const LaneName& lane, const Requester& who, BondId bond);

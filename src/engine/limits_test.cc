@@ -14,6 +14,11 @@ TEST(Limits, OneResourceTooManyIsRefusedUntilAnotherHasGone) {
   EXPECT_EQ(t.add_reference("more", "n").refusal, Refusal::too_many_resources);
   EXPECT_EQ(t.engine.resource_count(), 10u);
   EXPECT_EQ(t.lock("other", "r3", "n").state, LockState::acquired) << "a known one is not another";
+  const SubscribeCommand bond{lane_of("job", "more"), requester("n"), BondId(5)};
+  EXPECT_EQ(t.engine.subscribe(bond, t.now, t.scratch(), [] {}).refusal, Refusal::too_many_resources);
+  const SubscribeCommand look{lane_of("job", "more"), {}, BondId(5)};
+  EXPECT_EQ(t.engine.subscribe(look, t.now, t.scratch(), [] {}).refusal, Refusal::none);
+  EXPECT_EQ(t.engine.resource_count(), 10u);
   t.succeed("job", "r0", "n");
   EXPECT_EQ(t.lock("job", "more", "n").state, LockState::acquired);
 }

@@ -109,7 +109,12 @@ TEST(Operations, NamesBeyondTheLimitAreRefusedAndKnownOnesStay) {
   EXPECT_EQ(answer.refusal, Refusal::too_many_operations);
   EXPECT_EQ(t.lock("pull", "s", "n1").state, LockState::acquired);
   EXPECT_EQ(t.lock("operation-0", "s", "n1").state, LockState::acquired);
-  EXPECT_THAT(t.subscribe("one-too-many", "r", "n1", 5), IsEmpty());
+  bool began = false;
+  const SubscribeCommand bond{lane_of("one-too-many", "r"), requester("n1"), BondId(5)};
+  const SubscribeAnswer refused = t.engine.subscribe(bond, t.now, t.scratch(), [&] { began = true; });
+  EXPECT_EQ(refused.refusal, Refusal::too_many_operations);
+  EXPECT_FALSE(began);
+  EXPECT_FALSE(t.has_bond("one-too-many", "r", "n1", 5));
 }
 
 TEST(Operations, APointerStaysValidWhileItIsUsedAndNamesComeAndGo) {

@@ -126,7 +126,7 @@ TEST(Subscribe, S27_ThePositionIsTakenInTheSameStepAsTheState) {
     return t.engine.subscribe(command, t.now, out, [&] { position = t.sink.latest(); });
   });
   EXPECT_EQ(position, t.sink.latest());
-  EXPECT_THAT(texts_of(told), ElementsAre("completed pull n1"));
+  EXPECT_THAT(texts_of(told.state), ElementsAre("completed pull n1"));
 }
 
 }  // namespace

@@ -177,7 +177,7 @@ class TestEngine {
   std::vector<Event> subscribe(std::string_view operation, std::string_view resource,
                                std::string_view node = {}, uint64_t bond = 0, std::string_view request = {}) {
     const SubscribeCommand command{lane_of(operation, resource), requester(node, request), BondId(bond)};
-    return call([&](Effects& out) { return engine.subscribe(command, now, out, [] {}); });
+    return call([&](Effects& out) { return engine.subscribe(command, now, out, [] {}).state; });
   }
   void close_bond(std::string_view operation, std::string_view resource, std::string_view node,
                   uint64_t bond) {

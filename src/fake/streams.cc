@@ -85,7 +85,10 @@ std::optional<ApiError> MemoryService::open_stream(Stream& stream, Path path, st
     command->bond = BondId(stream.id);
     stream.filter = Filter::lane(command->lane);
     bond = Errand(command->lane, command->who);
-    state = engine_.subscribe(*command, now(), effects, [] {});
+    SubscribeAnswer answer = engine_.subscribe(*command, now(), effects, [] {});
+    if (answer.refusal != Refusal::none)
+      return make_error(error_of(answer.refusal), std::string(message_of(answer.refusal)));
+    state = std::move(answer.state);
   } else {
     return make_error(ErrorCode::unknown_path);
   }

@@ -30,12 +30,17 @@ http::Handled LoopHandler::subscribe(SubscribeCommand command, const Request& re
   if (!command.who.node.empty()) stream->bond.emplace(command.lane, command.who);
   Subscribed subscribed;
   fresh();
-  const std::vector<Event> state = service_->engine().subscribe(
+  const SubscribeAnswer answer = service_->engine().subscribe(
       command, service_->now(), effects_, [&] { subscribed = join(request, stream->filter); });
+  if (answer.refusal != Refusal::none) {
+    common_.close_stream();
+    return respond_error(responder,
+                         make_error(error_of(answer.refusal), std::string(message_of(answer.refusal))));
+  }
   // Who resumes knows the state from the events it missed; everybody else is told (S27).
   const bool resumes = !request.last_event_id.empty() && subscribed.reset_at == 0;
   std::string told;
-  if (!resumes) append_state(told, state, subscribed);
+  if (!resumes) append_state(told, answer.state, subscribed);
   return start_stream(request, responder, std::move(stream), subscribed, told);
 }
 

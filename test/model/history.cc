@@ -232,7 +232,7 @@ class Runner {
          [&](Effects& out) {
            int positions = 0;
            std::vector<PlainEvent> told;
-           for (const Event& event : engine().subscribe(asked, now_, out, [&] { ++positions; }))
+           for (const Event& event : engine().subscribe(asked, now_, out, [&] { ++positions; }).state)
              told.push_back(plain(event));
            if (positions != 1) throw Mismatch{fmt::format("subscribe took its position {} times", positions)};
            return told;
