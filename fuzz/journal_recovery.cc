@@ -41,7 +41,7 @@ struct Loaded {
 
 Loaded load(Directory& directory) {
   Loaded loaded;
-  WrittenError last;
+  WrittenTexts last;
   loaded.end = recover_directory(directory,
                                  [&](const Record& record) { append_record(loaded.records, record, last); });
   return loaded;
@@ -91,7 +91,7 @@ void run(std::string_view bytes) {
   TS_CHECK(third.end.has_value() && third.end->next_batch == first.end->next_batch + 1,
            "the log has gone on");
   std::string expected = first.records;
-  WrittenError last;
+  WrittenTexts last;
   append_record(expected, added, last);
   TS_CHECK(third.records == expected, "what was written behind the log is found");
 }

@@ -15,15 +15,15 @@ namespace {
 // All records at the front of `bytes`, and what is left behind them.
 std::vector<Record> read_all(std::string_view& bytes) {
   std::vector<Record> records;
-  std::string_view last_error;
+  ReadTexts last;
   Record record;
-  while (!bytes.empty() && take_record(bytes, record, last_error)) records.push_back(record);
+  while (!bytes.empty() && take_record(bytes, record, last)) records.push_back(record);
   return records;
 }
 
 std::string write_all(const std::vector<Record>& records) {
   std::string out;
-  WrittenError last;
+  WrittenTexts last;
   for (const Record& record : records) append_record(out, record, last);
   return out;
 }
@@ -31,12 +31,13 @@ std::string write_all(const std::vector<Record>& records) {
 bool same(const Record& a, const Record& b) {
   return a.kind == b.kind && a.flags == b.flags && a.attempt == b.attempt && a.lane == b.lane &&
          a.who == b.who && a.number == b.number && a.since == b.since && a.until == b.until &&
-         a.lease == b.lease && a.progress == b.progress && a.text == b.text && a.error == b.error;
+         a.lease == b.lease && a.progress == b.progress && a.text == b.text && a.error == b.error &&
+         a.result == b.result;
 }
 
 void check_inside(const Record& r, std::string_view bytes) {
-  for (const std::string_view text :
-       {r.lane.operation.text, r.lane.resource.text, r.who.node.text, r.who.request.text, r.text, r.error})
+  for (const std::string_view text : {r.lane.operation.text, r.lane.resource.text, r.who.node.text,
+                                      r.who.request.text, r.text, r.error, r.result})
     TS_CHECK(text.empty() ||
                  (text.data() >= bytes.data() && text.data() + text.size() <= bytes.data() + bytes.size()),
              "a text of a record lies inside of the bytes");

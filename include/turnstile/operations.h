@@ -7,5 +7,6 @@ namespace turnstile::operations {
 inline constexpr const char* kPull = "pull";
 inline constexpr const char* kUpdate = "update";
 inline constexpr const char* kDelete = "delete";
+inline constexpr const char* kOnce = "once";
 
 }  // namespace turnstile::operations

@@ -74,6 +74,7 @@ unsigned append_lock_answer(std::string& out, const LockAnswer& answer, const La
     append_number_field(out, R"(,"position":)", answer.position);
     if (answer.holder) append_holder_field(out, R"(,"holder":)", *answer.holder, asked.operation);
   }
+  if (answer.done) append_done_fields(out, *answer.done);
   if (!answer.references.empty()) append_nodes_field(out, R"(,"references":)", answer.references);
   out += '}';
   return 200;
@@ -88,6 +89,8 @@ unsigned append_unlock_answer(std::string& out, const UnlockAnswer& answer, Answ
   if (!answer.next.empty()) append_text_field(out, R"(,"next":)", answer.next.text);
   append_waiters_field(out, answer.waiters);
   if (answer.already) out.append(R"(,"already":true)");
+  if (answer.keep) append_number_field(out, R"(,"keep_ms":)", uint64_t(to_ms(*answer.keep)));
+  if (answer.result_dropped) out.append(R"(,"result_kept":false)");
   out += '}';
   return 200;
 }
@@ -112,6 +115,12 @@ unsigned append_break_answer(std::string& out, const BreakAnswer& answer) {
   if (answer.refusal != Refusal::none)
     return append_refusal(out, R"("broken":false,)", answer.refusal, AnswerForm::alone);
   append_text_field(out, R"({"broken":true,"node_id":)", answer.node.text);
+  out += '}';
+  return 200;
+}
+
+unsigned append_forget_answer(std::string& out, const ForgetAnswer& answer) {
+  append_bool_field(out, R"({"forgotten":)", answer.forgotten);
   out += '}';
   return 200;
 }

@@ -23,6 +23,7 @@ unsigned append_renew_answer(std::string& out, const RenewAnswer& answer,
 unsigned append_cancel_answer(std::string& out, const CancelAnswer& answer,
                               AnswerForm form = AnswerForm::alone);
 unsigned append_break_answer(std::string& out, const BreakAnswer& answer);
+unsigned append_forget_answer(std::string& out, const ForgetAnswer& answer);
 
 unsigned append_status_answer(std::string& out, const StatusAnswer& answer);
 // One page of GET /locks. `next`: the lane after which the next page begins, if there may be one.

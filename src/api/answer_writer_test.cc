@@ -79,6 +79,22 @@ TEST(LockAnswerJson, SkippedTellsWhoElseUsesTheResource) {
   EXPECT_NE(dropped.text("/message"), done.text("/message"));
 }
 
+TEST(LockAnswerJson, S39_SkippedTellsWhoDidTheWorkAndWhatItLeft) {
+  LockAnswer answer;
+  answer.state = LockState::skipped;
+  answer.done = DoneView{NodeId("n1"), std::chrono::minutes(3), "v1\n"};
+  const Parsed done(lock_json(answer, 200));
+  EXPECT_EQ(done.text("/completed_by"), "n1");
+  EXPECT_EQ(done.number("/completed_ms_ago"), 180'000u);
+  EXPECT_EQ(done.text("/result"), "v1\n");
+  answer.done->result = {};
+  EXPECT_FALSE(Parsed(lock_json(answer, 200)).has("/result"));
+  answer.done.reset();
+  const Parsed nobody(lock_json(answer, 200));
+  EXPECT_FALSE(nobody.has("/completed_by"));
+  EXPECT_FALSE(nobody.has("/completed_ms_ago"));
+}
+
 TEST(LockAnswerJson, CancelledIsNoError) {
   LockAnswer answer;
   answer.state = LockState::cancelled;
@@ -150,6 +166,29 @@ TEST(UnlockAnswerJson, ReleasedTellsNextAndWaiters) {
   out.clear();
   append_unlock_answer(out, answer);
   EXPECT_EQ(Parsed(out).number("/waiters_count"), 5000u);
+}
+
+TEST(UnlockAnswerJson, S38_WhoAskedForATimeIsToldHowLongItIs) {
+  UnlockAnswer answer;
+  answer.keep = std::chrono::hours(1);
+  std::string out;
+  append_unlock_answer(out, answer);
+  EXPECT_EQ(out, R"({"released":true,"message":"the lock is released","waiters":[],"keep_ms":3600000})");
+}
+
+TEST(UnlockAnswerJson, S39_AResultThatIsNotKeptIsTold) {
+  UnlockAnswer answer;
+  answer.result_dropped = true;
+  std::string out;
+  append_unlock_answer(out, answer);
+  EXPECT_EQ(out, R"({"released":true,"message":"the lock is released","waiters":[],"result_kept":false})");
+}
+
+TEST(ForgetAnswerJson, S40_TellsWhetherAnythingWasKept) {
+  std::string forgotten, nothing;
+  EXPECT_EQ(append_forget_answer(forgotten, {true}), 200u);
+  append_forget_answer(nothing, {});
+  EXPECT_EQ(forgotten + nothing, R"({"forgotten":true}{"forgotten":false})");
 }
 
 TEST(UnlockAnswerJson, EveryRefusalHasCodeMessageAndError) {

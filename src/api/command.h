@@ -24,17 +24,18 @@ struct BatchCommand {
   size_t count = 0;
 };
 
-using Command = std::variant<LockRequest, UnlockCommand, RenewCommand, CancelCommand, StatusCommand,
-                             BreakCommand, ReferencesCommand, AddReferenceCommand, ReleaseReferenceCommand,
-                             ReleaseNodeCommand, ListCommand, SubscribeCommand, EventsRequest, BatchCommand>;
+using Command =
+    std::variant<LockRequest, UnlockCommand, RenewCommand, CancelCommand, StatusCommand, BreakCommand,
+                 ForgetCommand, ReferencesCommand, AddReferenceCommand, ReleaseReferenceCommand,
+                 ReleaseNodeCommand, ListCommand, SubscribeCommand, EventsRequest, BatchCommand>;
 
 // Those that are one step on one resource and are answered when it is done.
 template <class T>
 inline constexpr bool kIsOneStep =
     std::is_same_v<T, LockRequest> || std::is_same_v<T, UnlockCommand> || std::is_same_v<T, RenewCommand> ||
     std::is_same_v<T, CancelCommand> || std::is_same_v<T, StatusCommand> || std::is_same_v<T, BreakCommand> ||
-    std::is_same_v<T, ReferencesCommand> || std::is_same_v<T, AddReferenceCommand> ||
-    std::is_same_v<T, ReleaseReferenceCommand>;
+    std::is_same_v<T, ForgetCommand> || std::is_same_v<T, ReferencesCommand> ||
+    std::is_same_v<T, AddReferenceCommand> || std::is_same_v<T, ReleaseReferenceCommand>;
 template <class T>
 concept OneStep = kIsOneStep<T>;
 

@@ -19,7 +19,7 @@ ApiResult<Command> as_it_is(ApiResult<From>&& parsed) {
 
 }  // namespace
 
-bool is_command(Path path) { return path <= Path::admin_break; }
+bool is_command(Path path) { return path <= Path::admin_forget; }
 
 ApiResult<Command> CommandReader::read(Path path, bool post, std::string_view query, std::string_view body) {
   switch (path) {
@@ -52,6 +52,8 @@ ApiResult<Command> CommandReader::read(Path path, bool post, std::string_view qu
       return as<ReleaseNodeCommand>(bodies_.parse_release_node(body));
     case Path::admin_break:
       return as_it_is(bodies_.parse_break(body));
+    case Path::admin_forget:
+      return as_it_is(bodies_.parse_forget(body));
     default:
       break;
   }

@@ -80,6 +80,11 @@ class Reader {
   milliseconds wait() {
     return milliseconds(std::min(integer(Field::wait_ms), uint64_t(limits_.wait_max.count())));
   }
+  // However long: the engine cuts it. Whoever has done the work must not be refused for wanting too much.
+  std::optional<Duration> keep() {
+    if (!fields_.has(Field::keep_ms)) return std::nullopt;
+    return milliseconds(std::min(integer(Field::keep_ms), kMaxJsonInteger));
+  }
   std::optional<LaneState> lane_state() {
     if (!fields_.has(Field::state)) return std::nullopt;
     const std::string_view value = fields_.text(Field::state);
@@ -140,9 +145,14 @@ ApiResult<UnlockCommand> make_unlock(const Fields& fields, const ApiLimits& limi
   command.error = read.text(Field::error, limits.error);
   command.success = read.boolean(Field::success).value_or(command.error.empty());  // S9
   command.permanent = fields.is_true(Field::permanent);
+  command.keep = read.keep();
+  command.result = read.text(Field::result, limits.result);
   if (command.success) {  // said outright, it wins over an error text that came along, and is never permanent
     command.error = {};
     command.permanent = false;
+  } else {  // S38, S39: a failure does not count for anybody
+    command.keep.reset();
+    command.result = {};
   }
   return read.result(command);
 }
@@ -184,6 +194,11 @@ ApiResult<BreakCommand> make_break(const Fields& fields, const ApiLimits& limits
   const LaneName lane = read.lane();
   read.require(Field::reason);
   return read.result(BreakCommand{lane, read.text(Field::reason, limits.reason)});
+}
+
+ApiResult<ForgetCommand> make_forget(const Fields& fields, const ApiLimits& limits) {
+  Reader read(fields, limits);
+  return read.result(ForgetCommand{read.lane()});
 }
 
 ApiResult<ReferenceCommand> make_reference(const Fields& fields, const ApiLimits& limits) {

@@ -36,10 +36,12 @@ inline constexpr FieldSet kBatchLockFields =
     kCancelFields | FieldSet(Field::scope, Field::lease_ms, Field::dereference, Field::info);
 inline constexpr FieldSet kLockFields = kBatchLockFields | FieldSet(Field::wait_ms, Field::monitor);
 inline constexpr FieldSet kUnlockFields =
-    kCancelFields | FieldSet(Field::token, Field::success, Field::error, Field::permanent);
+    kCancelFields |
+    FieldSet(Field::token, Field::success, Field::error, Field::permanent, Field::keep_ms, Field::result);
 inline constexpr FieldSet kRenewFields =
     kCancelFields | FieldSet(Field::token, Field::lease_ms, Field::done, Field::total);
 inline constexpr FieldSet kBreakFields = kLaneFields | FieldSet(Field::reason);
+inline constexpr FieldSet kForgetFields = kLaneFields;
 inline constexpr FieldSet kReferenceFields(Field::resource_id, Field::node_id);
 inline constexpr FieldSet kReferencesFields(Field::resource_id, Field::limit, Field::after);
 inline constexpr FieldSet kEventsFields(Field::prefix, Field::type);
@@ -53,6 +55,7 @@ ApiResult<CancelCommand> make_cancel(const Fields& fields, const ApiLimits& limi
 ApiResult<StatusCommand> make_status(const Fields& fields, const ApiLimits& limits);
 ApiResult<SubscribeCommand> make_subscribe(const Fields& fields, const ApiLimits& limits);
 ApiResult<BreakCommand> make_break(const Fields& fields, const ApiLimits& limits);
+ApiResult<ForgetCommand> make_forget(const Fields& fields, const ApiLimits& limits);
 ApiResult<ReferenceCommand> make_reference(const Fields& fields, const ApiLimits& limits);
 ApiResult<NodeId> make_release_node(const Fields& fields, const ApiLimits& limits);
 ApiResult<ReferencesCommand> make_references(const Fields& fields, const ApiLimits& limits);

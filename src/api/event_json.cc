@@ -37,6 +37,7 @@ void append_event_json(std::string& out, const Event& event) {
   if (!event.reason.empty()) append_text_field(out, R"(,"reason":)", event.reason);
   if (!event.who.request.empty()) append_text_field(out, R"(,"request_id":)", event.who.request.text);
   if (event.permanent) out.append(R"(,"permanent":true)");
+  if (!event.result.empty()) append_text_field(out, R"(,"result":)", event.result);
   out += '}';
 }
 

@@ -28,6 +28,13 @@ TEST(EventJson, S29_TheSixFieldsOfTheSeedsComeFirst) {
             R"("completed_at":"1970-01-01T00:00:01.500000Z","event":"completed","token":7,"attempt":1})");
 }
 
+TEST(EventJson, S39_ACompletionCarriesItsResult) {
+  Event completed = event(EventKind::completed);
+  EXPECT_FALSE(Parsed(json(completed)).has("/result"));
+  completed.result = "two\nlines";
+  EXPECT_EQ(Parsed(json(completed)).text("/result"), "two\nlines");
+}
+
 TEST(EventJson, S29_OnlyACompletionIsASuccess) {
   const struct {
     EventKind kind;

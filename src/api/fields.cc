@@ -7,15 +7,16 @@ namespace {
 
 // Both in the order of Field.
 constexpr std::array<std::string_view, kFields> kNames{
-    "type",        "resource_id", "node_id", "request_id", "scope", "wait_ms",   "lease_ms", "monitor",
-    "dereference", "info",        "token",   "success",    "error", "permanent", "done",     "total",
-    "reason",      "call",        "prefix",  "state",      "limit", "cursor",    "after",
+    "type",    "resource_id", "node_id", "request_id", "scope",   "wait_ms", "lease_ms",
+    "monitor", "dereference", "info",    "token",      "success", "error",   "permanent",
+    "keep_ms", "result",      "done",    "total",      "reason",  "call",    "prefix",
+    "state",   "limit",       "cursor",  "after",
 };
 static_assert(!kNames.back().empty());
 constexpr NameTable<kFields> kTable(kNames);
 
-constexpr FieldSet kIntegers(Field::wait_ms, Field::lease_ms, Field::token, Field::done, Field::total,
-                             Field::limit);
+constexpr FieldSet kIntegers(Field::wait_ms, Field::lease_ms, Field::token, Field::keep_ms, Field::done,
+                             Field::total, Field::limit);
 constexpr FieldSet kBooleans(Field::monitor, Field::dereference, Field::success, Field::permanent);
 
 }  // namespace

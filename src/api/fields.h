@@ -26,6 +26,8 @@ enum class Field : uint8_t {
   success,
   error,
   permanent,
+  keep_ms,
+  result,
   done,
   total,
   reason,

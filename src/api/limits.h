@@ -18,6 +18,7 @@ struct ApiLimits {
   size_t error = 4096;
   size_t info = 4096;
   size_t reason = 4096;
+  size_t result = 4096;
   std::chrono::milliseconds lease_min{100};
   std::chrono::milliseconds lease_max{std::chrono::hours(24)};
   std::chrono::milliseconds wait_max{std::chrono::minutes(10)};  // a longer wait is cut to this

@@ -7,27 +7,17 @@ namespace {
 
 // In the order of Path.
 constexpr std::array<std::string_view, kPaths> kTexts{
-    "/lock",
-    "/unlock",
-    "/renew",
-    "/cancel",
-    "/batch",
-    "/lock/status",
-    "/locks",
-    "/lock/subscribe",
-    "/subscribe",
-    "/events",
-    "/refs",
-    "/refs/add",
-    "/refs/release",
-    "/refs/release_node",
-    "/admin/break",
-    "/healthz",
-    "/readyz",
-    "/metrics",
-    "/version",
-    "/openapi.yaml",
-    "/",
+    "/lock",         "/unlock",
+    "/renew",        "/cancel",
+    "/batch",        "/lock/status",
+    "/locks",        "/lock/subscribe",
+    "/subscribe",    "/events",
+    "/refs",         "/refs/add",
+    "/refs/release", "/refs/release_node",
+    "/admin/break",  "/admin/forget",
+    "/healthz",      "/readyz",
+    "/metrics",      "/version",
+    "/openapi.yaml", "/",
 };
 static_assert(kTexts.back() == "/");
 constexpr NameTable<kPaths> kTable(kTexts);

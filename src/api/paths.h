@@ -24,6 +24,7 @@ enum class Path : uint8_t {
   refs_release,
   refs_release_node,
   admin_break,
+  admin_forget,
   healthz,
   readyz,
   metrics,

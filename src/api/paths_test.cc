@@ -23,8 +23,9 @@ TEST(Paths, AnythingElseIsUnknown) {
 }
 
 TEST(Paths, EachPathTakesItsMethodsAndNamesThem) {
-  for (const Path path : {Path::lock, Path::unlock, Path::renew, Path::cancel, Path::batch, Path::refs_add,
-                          Path::refs_release, Path::refs_release_node, Path::admin_break}) {
+  for (const Path path :
+       {Path::lock, Path::unlock, Path::renew, Path::cancel, Path::batch, Path::refs_add, Path::refs_release,
+        Path::refs_release_node, Path::admin_break, Path::admin_forget}) {
     EXPECT_TRUE(allows(path, kPost) && !allows(path, kGet) && !allows(path, kHead)) << text_of(path);
     EXPECT_EQ(allow_header(path), "Allow: POST, OPTIONS\r\n");
   }

@@ -130,6 +130,9 @@ ApiResult<StatusCommand> RequestParser::parse_status(std::string_view body) {
 ApiResult<BreakCommand> RequestParser::parse_break(std::string_view body) {
   return parse(body, kBreakFields, make_break);
 }
+ApiResult<ForgetCommand> RequestParser::parse_forget(std::string_view body) {
+  return parse(body, kForgetFields, make_forget);
+}
 ApiResult<ReferenceCommand> RequestParser::parse_reference(std::string_view body) {
   return parse(body, kReferenceFields, make_reference);
 }

@@ -37,6 +37,7 @@ class RequestParser {
   ApiResult<CancelCommand> parse_cancel(std::string_view body);
   ApiResult<StatusCommand> parse_status(std::string_view body);
   ApiResult<BreakCommand> parse_break(std::string_view body);
+  ApiResult<ForgetCommand> parse_forget(std::string_view body);
   ApiResult<ReferenceCommand> parse_reference(std::string_view body);  // /refs/add and /refs/release
   ApiResult<NodeId> parse_release_node(std::string_view body);
 

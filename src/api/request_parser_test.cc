@@ -295,6 +295,34 @@ TEST_F(RequestParserTest, S1_UnlockRefusesWrongTypesAndLongErrors) {
   EXPECT_THAT(fault(unlock(R"({"error":"x"})")), HasSubstr("type")) << "an error alone names no lock";
 }
 
+TEST_F(RequestParserTest, S38_KeepMsIsAnyNumberOfMilliseconds) {
+  EXPECT_FALSE(unlock(plain())->keep);
+  EXPECT_EQ(unlock(with(R"("keep_ms":0)"))->keep, Duration(0)) << "said outright, it is not the default";
+  EXPECT_EQ(unlock(with(R"("keep_ms":72000000)"))->keep, Duration(std::chrono::hours(20)));
+  EXPECT_EQ(unlock(with(R"("keep_ms":9007199254740991)"))->keep, milliseconds(9007199254740991));
+  for (const char* bad : {"9007199254740992", "-1", "1.5", "\"20h\"", "true"})
+    EXPECT_THAT(fault(unlock(with("\"keep_ms\":" + std::string(bad)))), HasSubstr("keep_ms")) << bad;
+}
+
+TEST_F(RequestParserTest, S39_AResultIsATextOfAtMost4096Bytes) {
+  EXPECT_EQ(unlock(with(R"("result":"line 1\nline 2\u0000")"))->result,
+            std::string_view("line 1\nline 2\0", 14));
+  EXPECT_EQ(unlock(with(R"("result":"")"))->result, "");
+  EXPECT_EQ(unlock(with("\"result\":\"" + std::string(4096, 'r') + "\""))->result.size(), 4096u);
+  EXPECT_THAT(fault(unlock(with("\"result\":\"" + std::string(4097, 'r') + "\""))),
+              R"("result" is 4097 bytes long: at most 4096 are allowed)");
+  EXPECT_THAT(fault(unlock(with("\"result\":\"\xff\""))), HasSubstr("UTF-8"));
+  EXPECT_THAT(fault(unlock(with(R"("result":{"a":1})"))), HasSubstr("must be a string"));
+}
+
+TEST_F(RequestParserTest, S38_AFailureKeepsNothingButItsFieldsAreCheckedAllTheSame) {
+  const auto failed = unlock(with(R"("error":"x","keep_ms":5,"result":"r")"));
+  ASSERT_TRUE(failed);
+  EXPECT_FALSE(failed->keep);
+  EXPECT_EQ(failed->result, "");
+  EXPECT_NE(fault(unlock(with(R"("error":"x","keep_ms":-1)"))), "");
+}
+
 TEST_F(RequestParserTest, RenewNeedsATokenAndCarriesProgress) {
   const auto command = renew(with(R"("token":7,"lease_ms":2000,"done":10,"total":5,"request_id":"r")"));
   ASSERT_TRUE(command) << command.error().message;

@@ -47,6 +47,7 @@ void append_completion(std::string& out, const CompletionView& completion) {
   append_text_field(out, R"(,"error":)", completion.error);
   append_bool_field(out, R"(,"permanent":)", completion.permanent);
   append_time_field(out, R"(,"completed_at":)", completion.at);
+  if (!completion.result.empty()) append_text_field(out, R"(,"result":)", completion.result);
   out += '}';
 }
 
@@ -61,9 +62,16 @@ void append_asking(std::string& out, const StatusAnswer& answer) {
   append_bool_field(out, R"(,"completed":)", answer.completed);
   append_bool_field(out, R"(,"success":)", answer.success);
   append_text_field(out, R"(,"error":)", answer.error);
+  if (answer.done) append_done_fields(out, *answer.done);
 }
 
 }  // namespace
+
+void append_done_fields(std::string& out, const DoneView& done) {
+  append_text_field(out, R"(,"completed_by":)", done.node.text);
+  append_number_field(out, R"(,"completed_ms_ago":)", uint64_t(to_ms(done.ago)));
+  if (!done.result.empty()) append_text_field(out, R"(,"result":)", done.result);
+}
 
 void append_holder_field(std::string& out, std::string_view name, const HolderView& holder,
                          OperationName asked) {

@@ -12,6 +12,9 @@ namespace turnstile {
 void append_holder_field(std::string& out, std::string_view name, const HolderView& holder,
                          OperationName asked);
 
+// ,"completed_by":"a","completed_ms_ago":5000 and, if there is one, ,"result":"..."
+void append_done_fields(std::string& out, const DoneView& done);
+
 // {"count":2,"nodes":["a","b"]}
 void append_nodes_field(std::string& out, std::string_view name, const NodesView& nodes);
 

@@ -94,6 +94,21 @@ TEST(StatusJson, TheAskingRequesterSeesItsHoldOrHowItsWaitEnded) {
   EXPECT_EQ(parsed.text("/completion/completed_at"), "1970-01-01T00:00:00.000000Z");
 }
 
+TEST(StatusJson, S39_ASuccessTellsWhatItLeft) {
+  StatusAnswer answer;
+  answer.completion = CompletionView{NodeId("h"), true, false, {}, Time(Duration(0)), "v1"};
+  answer.completed = answer.success = true;
+  answer.done = DoneView{NodeId("h"), std::chrono::seconds(2), "v1"};
+  const Parsed parsed(status_json(answer));
+  EXPECT_EQ(parsed.text("/completion/result"), "v1");
+  EXPECT_EQ(parsed.text("/result"), "v1");
+  EXPECT_EQ(parsed.text("/completed_by"), "h");
+  EXPECT_EQ(parsed.number("/completed_ms_ago"), 2000u);
+  const Parsed without(status_json({}));
+  for (const char* field : {"/result", "/completed_by", "/completed_ms_ago"})
+    EXPECT_FALSE(without.has(field)) << field;
+}
+
 TEST(ListJson, APageEndsWithACursorThatTheQueryParserTakes) {
   std::vector<StatusAnswer> page(2);
   page[0].lane = {OperationName("pull"), ResourceId("a")};

@@ -13,8 +13,8 @@ std::vector<std::string> operations_of_server();
 namespace {
 
 TEST(Operations, X6_TheLibrarysNamesAreThoseOfTheServersDefaultTable) {
-  EXPECT_EQ(operations_of_server(),
-            (std::vector<std::string>{operations::kPull, operations::kUpdate, operations::kDelete}));
+  EXPECT_EQ(operations_of_server(), (std::vector<std::string>{operations::kPull, operations::kUpdate,
+                                                              operations::kDelete, operations::kOnce}));
 }
 
 }  // namespace

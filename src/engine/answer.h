@@ -51,6 +51,13 @@ struct NodesView {
   bool empty() const { return count == 0; }
 };
 
+// By whom the work was done that need not be done again, how long ago, and what it left (S39).
+struct DoneView {
+  NodeId node;
+  Duration ago{};
+  std::string_view result;
+};
+
 enum class LockState : uint8_t { acquired, queued, skipped, refused, failed, cancelled };
 
 struct LockAnswer {
@@ -63,14 +70,17 @@ struct LockAnswer {
   std::optional<HolderView> holder;  // with queued and busy: who is in the way, if it is a hold
   std::string_view error;            // with failed: the kept error
   NodesView references;              // with referenced, or a skipped delete: the nodes in the way
+  std::optional<DoneView> done;      // with skipped, if a completion is the reason
   bool bonded = false;  // the connection is now a bond (S21); the server must tell when it breaks
 };
 
 struct UnlockAnswer {
   Refusal refusal = Refusal::none;
-  bool already = false;  // S15
-  NodeId next;           // the node that was granted this lane in the same step
-  NodesView waiters;     // S16: nodes waiting on the resource just before
+  bool already = false;          // S15
+  NodeId next;                   // the node that was granted this lane in the same step
+  NodesView waiters;             // S16: nodes waiting on the resource just before
+  std::optional<Duration> keep;  // S38, if it was asked for: how long the success counts
+  bool result_dropped = false;   // S39: there was no room for it
 };
 
 struct RenewAnswer {
@@ -87,6 +97,10 @@ struct BreakAnswer {
   NodeId node;
 };
 
+struct ForgetAnswer {
+  bool forgotten = false;  // there was a completion to forget
+};
+
 struct QueueView {
   Requester who;
   uint32_t position = 0;
@@ -100,6 +114,7 @@ struct CompletionView {
   bool permanent = false;
   std::string_view error;
   Time at;
+  std::string_view result{};
 };
 
 struct StatusAnswer {
@@ -120,6 +135,7 @@ struct StatusAnswer {
   bool completed = false;
   bool success = false;
   std::string_view error;
+  std::optional<DoneView> done;  // with success
 };
 
 struct ListAnswer {

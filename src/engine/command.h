@@ -29,6 +29,9 @@ struct UnlockCommand {
   bool success = true;
   std::string_view error;
   bool permanent = false;
+  // With success alone:
+  std::optional<Duration> keep{};  // how long it counts (S38); absent: as the server is set
+  std::string_view result{};       // for those who skip (S39)
 };
 
 struct RenewCommand {
@@ -52,6 +55,11 @@ struct StatusCommand {
 struct BreakCommand {
   LaneName lane;
   std::string_view reason;
+};
+
+// S40: how the lane's work went last is to count no more.
+struct ForgetCommand {
+  LaneName lane;
 };
 
 struct ReferenceCommand {

@@ -17,8 +17,9 @@ struct Counters {
 
   std::atomic<uint64_t> tokens{0};  // the last one used
   std::atomic<uint64_t> tickets{0};
-  std::atomic<uint64_t> references{0};  // of all resources
-  std::atomic<uint64_t> waiters{0};     // in all queues
+  std::atomic<uint64_t> references{0};    // of all resources
+  std::atomic<uint64_t> waiters{0};       // in all queues
+  std::atomic<uint64_t> result_bytes{0};  // see KeptResult
 
   void raise_tokens(uint64_t used) { raise(tokens, used); }
   void raise_tickets(uint64_t used) { raise(tickets, used); }

@@ -24,11 +24,12 @@ enum class RecordKind : uint8_t {
   waiter_erased = 4,    // lane, number=ticket
   failures_set = 5,     // lane, attempt=failures so far, error=of the last
   failures_erased = 6,  // lane
-  completion_set = 7,   // lane, node, error, since=when, until, flags, number=token, attempt: of the hold
+  completion_set = 7,   // lane, node, error, since=when, until, flags, number=token, attempt: of the hold,
+                        // result
   completion_erased = 8,  // lane
   released_set = 9,       // lane, node, number=token, until   (S15)
   ending_set = 10,        // lane, node, request, attempt=Ending, error, until, progress=token and attempt of
-                          // the hold that ended it (S2)
+                          // the hold that ended it (S2); with a skip text=its node, since=when, result
   ending_erased = 11,     // lane, node, request
   reference_set = 12,     // resource, node
   reference_erased = 13,  // resource, node
@@ -58,6 +59,7 @@ struct Record {
   Progress progress;
   std::string_view text;  // info
   std::string_view error;
+  std::string_view result;
 };
 
 enum class EventKind : uint8_t { granted, completed, failed, expired, broken, cancelled, refused };
@@ -72,6 +74,7 @@ struct Event {
   bool permanent = false;
   std::string_view error;   // what a seeds' client reads; for expired and broken the reason
   std::string_view reason;  // lease, max_hold, stall, unclaimed, bond, cancelled, or an admin's words
+  std::string_view result;  // with completed (S39)
 };
 
 // The answer to a long poll that was left open.

@@ -88,6 +88,11 @@ BreakAnswer Engine::break_hold(const BreakCommand& command, Time now, Effects& o
                              [&](Rules& rules) { return rules.break_hold(command); });
 }
 
+ForgetAnswer Engine::forget(const ForgetCommand& command, Time now, Effects& out) {
+  return with_known_resource(command.lane.resource, now, out,
+                             [&](Rules& rules) { return rules.forget(command); });
+}
+
 ReferencesAnswer Engine::references(const ReferencesCommand& command, Effects& out) {
   return with_known_resource(command.resource, Time{}, out,
                              [&](Rules& rules) { return rules.references(command); });

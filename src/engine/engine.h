@@ -10,12 +10,12 @@
 #include <vector>
 
 #include "base/error.h"
-#include "base/shared_text.h"
 #include "engine/answer.h"
 #include "engine/command.h"
 #include "engine/commit_sink.h"
 #include "engine/counters.h"
 #include "engine/effects.h"
+#include "engine/loaded_texts.h"
 #include "engine/operations.h"
 #include "engine/settings.h"
 #include "engine/walk.h"
@@ -47,6 +47,7 @@ class Engine {
   CancelAnswer cancel(const CancelCommand& command, Time now, Effects& out);
   StatusAnswer status(const StatusCommand& command, Time now, Effects& out);
   BreakAnswer break_hold(const BreakCommand& command, Time now, Effects& out);
+  ForgetAnswer forget(const ForgetCommand& command, Time now, Effects& out);
   // The next `most_resources` of a list's walk; true: it is finished and its answer can be read.
   bool list_some(ListWalk& walk, size_t most_resources, Time now);
 
@@ -98,6 +99,7 @@ class Engine {
   void dump(const std::function<void(const Record&)>& write);
 
   const EngineSettings& settings() const { return settings_; }
+  uint64_t result_bytes() const { return counters_.result_bytes.load(std::memory_order_relaxed); }
   size_t resource_count() const;
   // Called for each held lane and each queue; for gauges after recovery.
   void for_each_lane(const std::function<void(std::string_view operation, bool held, size_t waiters)>& visit);
@@ -125,7 +127,7 @@ class Engine {
   CommitSink& sink_;
   Operations operations_;
   Counters counters_;
-  SharedText last_error_;  // while loading
+  LoadedTexts last_texts_;  // while loading
   std::vector<std::unique_ptr<Shard>> shards_;
   size_t share_ = 0;  // of max_resources, for each shard
 };

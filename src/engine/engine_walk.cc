@@ -48,7 +48,7 @@ void Engine::load(const Record& record) {
     Effects none;
     const Locked lock(resource.mutex);
     Rules rules(settings_, counters_, false, resource, Time{}, none);
-    rules.load(record, operation.get(), last_error_);
+    rules.load(record, operation.get(), last_texts_);
   }
   shard.unpin(resource);
 }
@@ -63,7 +63,7 @@ Result<Engine::Loaded> Engine::finish_load(Time now, Effects& out,
     });
     after_step(out);
   });
-  last_error_ = SharedText();
+  last_texts_ = {};
   operations_.forget_unused();
   if (operations_.size() > Operations::kMostNames)
     return fail("the store holds locks of " + std::to_string(operations_.size()) +

@@ -70,5 +70,41 @@ TEST(Limits, OneWaiterTooManyIsRefusedUntilAnotherHasLeft) {
   for (const char* node : {"n4", "n5", "n6"}) EXPECT_EQ(t.lock("pull", "r", node).state, LockState::queued);
 }
 
+TEST(Limits, S38_AKeptSuccessIsNeverForgottenToMakeRoom) {
+  EngineSettings settings;
+  settings.max_resources = 2;
+  settings.retain_released = Duration(0);
+  TestEngine t(settings);
+  for (const char* resource : {"r", "s"}) {
+    t.lock("once", resource, "n1");
+    t.succeed_with("once", resource, "n1", ms(10'000));
+  }
+  EXPECT_EQ(t.lock("once", "t", "n1").refusal, Refusal::too_many_resources);
+  EXPECT_EQ(t.lock("once", "r", "n2").state, LockState::skipped);
+  t.pass(10'000);
+  EXPECT_EQ(t.engine.resource_count(), 0u);
+  EXPECT_EQ(t.lock("once", "t", "n1").state, LockState::acquired);
+}
+
+TEST(Limits, S39_AResultThatHasNoRoomIsNotKeptAndItsHolderIsTold) {
+  EngineSettings settings;
+  settings.max_result_memory = 10;
+  TestEngine t(settings);
+  t.lock("once", "r", "n1");
+  EXPECT_FALSE(t.succeed_with("once", "r", "n1", ms(5'000), "six by").result_dropped);
+  t.lock("once", "s", "n1");
+  t.lock(Ask("once", "s", "n2").poll(2));
+  const UnlockAnswer answer = t.succeed_with("once", "s", "n1", ms(5'000), "five!");
+  EXPECT_EQ(answer.refusal, Refusal::none) << "the work is done";
+  EXPECT_TRUE(answer.result_dropped);
+  EXPECT_EQ(t.last_event().result, "");
+  EXPECT_EQ(t.wake(2).state, LockState::skipped);
+  EXPECT_EQ(t.wake(2).result, "");
+  t.pass(10'000);
+  EXPECT_EQ(t.engine.result_bytes(), 0u);
+  t.lock("once", "s", "n1");
+  EXPECT_FALSE(t.succeed_with("once", "s", "n1", ms(5'000), "ten bytes!").result_dropped) << "there is again";
+}
+
 }  // namespace
 }  // namespace turnstile

@@ -12,7 +12,7 @@ constexpr size_t kMostPageBytes = 1 << 20;
 size_t texts_in(const StatusAnswer& status) {
   size_t bytes = status.lane.resource.text.size() + status.error.size();
   if (status.holder) bytes += status.holder->info.size() + status.holder->who.node.text.size();
-  if (status.completion) bytes += status.completion->error.size();
+  if (status.completion) bytes += status.completion->error.size() + 2 * status.completion->result.size();
   for (const QueueView& waiter : status.queue)
     bytes += waiter.who.node.text.size() + waiter.who.request.text.size() + waiter.info.size();
   for (std::string_view node : status.waiters.nodes) bytes += node.size();

@@ -26,7 +26,7 @@ class RandomWork {
       case 3:
         return lock(operation, resource, node);
       case 4:
-        t_.succeed(operation, resource, holder(operation, resource));
+        t_.succeed_with(operation, resource, holder(operation, resource), keep(), kResults[below(3)]);
         break;
       case 5:
         t_.fail(operation, resource, holder(operation, resource), "random");
@@ -63,12 +63,14 @@ class RandomWork {
           text += fmt::format(" held by {} #{}", name_of(lane.holder->who), uint64_t(lane.holder->token));
         for (const QueueView& waiter : lane.queue) text += " waits " + name_of(waiter.who);
         if (lane.completion)
-          text += fmt::format(" done by {} {:?}", lane.completion->node.text, lane.completion->error);
+          text += fmt::format(" done by {} {:?} {:?}", lane.completion->node.text, lane.completion->error,
+                              lane.completion->result);
         for (std::string_view node : lane.references.nodes) text.append(" used by ").append(node);
         for (const char* node : kNodes) {
           const StatusAnswer own = t.status(operation, resource, node);
           text += fmt::format(" {}:{}{}{}{:?}@{}", node, own.acquired, own.completed, own.success, own.error,
                               own.attempt);
+          if (own.done) text += fmt::format("{} {:?}", own.done->node.text, own.done->result);
         }
         seen.push_back(text);
       }
@@ -76,15 +78,22 @@ class RandomWork {
   }
 
  private:
-  static constexpr const char* kOperations[] = {"pull", "update", "delete", "job"};
+  static constexpr const char* kOperations[] = {"pull", "update", "delete", "once", "job"};
   static constexpr const char* kResources[] = {"r", "s", "t"};
   static constexpr const char* kNodes[] = {"n1", "n2", "n3", "n4"};
+
+  static constexpr const char* kResults[] = {"", "first result", "second result"};
 
   size_t below(size_t limit) { return random_() % limit; }
 
   std::string_view holder(const char* operation, const char* resource) {
     const StatusAnswer status = t_.status(operation, resource);
     return status.holder ? status.holder->who.node.text : std::string_view("nobody");
+  }
+
+  std::optional<Duration> keep() {
+    if (below(2) == 0) return std::nullopt;
+    return ms(int64_t(below(3)) * 5'000);
   }
 
   void lock(const char* operation, const char* resource, const char* node) {

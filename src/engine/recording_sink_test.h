@@ -25,6 +25,7 @@ class OwnedLog {
     record.who = keep(record.who);
     record.text = keep(record.text);
     record.error = keep(record.error);
+    record.result = keep(record.result);
     records.push_back(record);
   }
   void add(Event event) {
@@ -32,6 +33,7 @@ class OwnedLog {
     event.who = keep(event.who);
     event.error = keep(event.error);
     event.reason = keep(event.reason);
+    event.result = keep(event.result);
     events.push_back(event);
   }
 
@@ -73,10 +75,11 @@ inline std::string text_of(const Event& event) {
 // Every field of a record, so that two states can be compared by their facts.
 inline std::string text_of(const Record& r) {
   return fmt::format(
-      "kind={} flags={} attempt={} {:?}/{:?} {:?}/{:?} number={} since={} until={} lease={} {}/{} {:?} {:?}",
+      "kind={} flags={} attempt={} {:?}/{:?} {:?}/{:?} number={} since={} until={} lease={} {}/{} {:?} {:?} "
+      "{:?}",
       int(r.kind), r.flags, r.attempt, r.lane.operation.text, r.lane.resource.text, r.who.node.text,
       r.who.request.text, r.number, r.since.time_since_epoch().count(), r.until.time_since_epoch().count(),
-      r.lease.count(), r.progress.done, r.progress.total, r.text, r.error);
+      r.lease.count(), r.progress.done, r.progress.total, r.text, r.error, r.result);
 }
 
 // Threads: commit() may be called by any; `log` is only to be read when no thread calls the engine any more.

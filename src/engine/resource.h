@@ -15,6 +15,7 @@
 #include "base/shared_text.h"
 #include "base/sync.h"
 #include "base/text.h"
+#include "engine/kept_result.h"
 #include "engine/operations.h"
 #include "engine/types.h"
 #include "engine/wait_queue.h"
@@ -56,16 +57,17 @@ struct Hold {
   }
 };
 
-// Which hold has ended a wait or a lane's work, as far as it is known (S27).
+// Which hold has ended a wait or a lane's work, and what it left, as far as it is known (S27, S39).
 struct EndedHold {
   Token token = Token::none;
   uint32_t attempt = 0;
+  SharedText node{};  // empty: not known, or of no interest
+  Time at{};
+  KeptResult result{};
 };
 
 struct Completion {
-  Text node;
   SharedText error;
-  Time at{};
   Time until{};
   bool success = false;
   bool permanent = false;

@@ -12,6 +12,7 @@
 #include "engine/command.h"
 #include "engine/counters.h"
 #include "engine/effects.h"
+#include "engine/loaded_texts.h"
 #include "engine/resource.h"
 #include "engine/settings.h"
 
@@ -39,6 +40,7 @@ class Rules {
   UnlockAnswer unlock(const UnlockCommand& command);
   CancelAnswer cancel(const CancelCommand& command);
   BreakAnswer break_hold(const BreakCommand& command);
+  ForgetAnswer forget(const ForgetCommand& command);
 
   RenewAnswer renew(const RenewCommand& command);
   void close_bond(OperationName operation, const Requester& who, BondId bond);
@@ -65,8 +67,7 @@ class Rules {
   // `operation`: of a subscription that is to be a bond; else nullptr.
   std::vector<Event> subscribe(const SubscribeCommand& command, const Operation* operation);
 
-  // `error`: that of the last record that had one, so that equal ones are kept once.
-  void load(const Record& record, const Operation* operation, SharedText& error);
+  void load(const Record& record, const Operation* operation, LoadedTexts& texts);
   void finish_load();
   void restart_times();
   void dump();  // every fact, into the records
@@ -104,10 +105,13 @@ class Rules {
 
   // rules_end.cc
   Refusal check_holder(const Lane* lane, const Requester& who, Token token) const;
-  void succeed(Lane& lane);
+  void succeed(Lane& lane, const UnlockCommand& command, UnlockAnswer& answer);
   void fail(Lane& lane, EventKind kind, std::string_view error, bool permanent);
-  EndedHold end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent);
+  EndedHold end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent,
+                     std::string_view result = {});
+  KeptResult take_result(const Lane& lane, const UnlockCommand& command, UnlockAnswer& answer);
   void void_other_lanes(const Lane& lane);
+  void void_lane(Lane& lane);
   void end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admission& why);
   void leave_queue(Lane& lane, const Waiter& waiter, std::string_view reason);
   void advance();
@@ -147,6 +151,7 @@ class Rules {
 
   // rules_status.cc
   NodesView waiting_nodes();
+  std::optional<DoneView> done_view(const EndedHold& hold);
   Event event_of(EventKind kind, const Lane& lane, const Requester& who);
 
   // rules_facts.cc: one record each, if anybody wants them
@@ -164,7 +169,7 @@ class Rules {
   void record(const Record& record) {
     if (wants_records_) out_.records.push_back(record);
   }
-  void load_lane(const Record& record, const Operation& operation, const SharedText& error);
+  void load_lane(const Record& record, const Operation& operation, const LoadedTexts& texts);
 
   void measure(MeasureKind kind, const Lane& lane, Duration time = {}, uint32_t count = 1) {
     if (kind == MeasureKind::queued) counters_.waiters.fetch_add(count, std::memory_order_relaxed);
@@ -181,15 +186,22 @@ class Rules {
   Requester keep(const Requester& who) {
     return {NodeId(out_.keep(who.node.text)), RequestId(out_.keep(who.request.text))};
   }
+  // A text that others share, and the copy that this step has made of it.
+  template <class Shared>
+  struct Copy {
+    Shared of;
+    std::string_view view;
+  };
   // Once for all that share it.
-  std::string_view keep(const SharedText& text) {
+  template <class Shared>
+  std::string_view keep_once(Copy<Shared>& last, const Shared& text) {
     if (text.empty()) return {};
-    if (!kept_.same_as(text)) {
-      kept_ = text;
-      kept_view_ = out_.keep(text);
-    }
-    return kept_view_;
+    if (!last.of.same_as(text)) last = {text, out_.keep(text.view())};
+    return last.view;
   }
+  std::string_view keep(const SharedText& error) { return keep_once(kept_error_, error); }
+  std::string_view keep(const KeptResult& result) { return keep_once(kept_result_, result); }
+  NodeId node_of(const EndedHold& hold) { return NodeId(keep_once(kept_node_, hold.node)); }
   template <class Visit>
   void for_each_lane(Visit visit) const {
     for (Lane* lane = resource_.lanes.get(); lane != nullptr; lane = lane->next.get()) visit(*lane);
@@ -203,8 +215,8 @@ class Rules {
   const Time now_;
   Effects& out_;
   size_t to_tell_;  // how many more of ended queues this step may tell
-  SharedText kept_;
-  std::string_view kept_view_;
+  Copy<SharedText> kept_error_, kept_node_;
+  Copy<KeptResult> kept_result_;
   std::optional<NodesView> named_;  // what reference_names() has said, until the set changes
 };
 

@@ -39,7 +39,7 @@ UnlockAnswer Rules::unlock(const UnlockCommand& command) {
     record(released_record(*lane));
   }
   if (command.success)
-    succeed(*lane);
+    succeed(*lane, command, answer);
   else
     fail(*lane, EventKind::failed, command.error, command.permanent);
   if (lane->hold.held()) answer.next = NodeId(out_.keep(lane->hold.node));
@@ -52,6 +52,15 @@ BreakAnswer Rules::break_hold(const BreakCommand& command) {
   const NodeId node(out_.keep(lane->hold.node));
   fail(*lane, EventKind::broken, command.reason, false);
   return {Refusal::none, node};
+}
+
+// S40: the lane is as if nobody had ever done its work. A hold, and those who wait, are not touched.
+ForgetAnswer Rules::forget(const ForgetCommand& command) {
+  Lane* lane = find_lane(command.lane.operation);
+  if (lane == nullptr) return {};
+  const ForgetAnswer answer{kept_completion(lane) != nullptr};
+  void_lane(*lane);
+  return answer;
 }
 
 CancelAnswer Rules::cancel(const CancelCommand& command) {  // S25
@@ -69,10 +78,26 @@ CancelAnswer Rules::cancel(const CancelCommand& command) {  // S25
   return {true};
 }
 
-void Rules::succeed(Lane& lane) {
+// S39: what those who skip will be told. Where there is no room left the work is still done, and whoever did
+// it hears that its result is not kept: to refuse the unlock would make others do it again.
+KeptResult Rules::take_result(const Lane& lane, const UnlockCommand& command, UnlockAnswer& answer) {
+  if (command.result.empty() || lane.rules().on_success != OnSuccess::share) return {};
+  const uint64_t others = counters_.result_bytes.load(std::memory_order_relaxed);
+  answer.result_dropped = others + command.result.size() > settings_.max_result_memory;
+  return answer.result_dropped ? KeptResult() : KeptResult(command.result, counters_.result_bytes);
+}
+
+void Rules::succeed(Lane& lane, const UnlockCommand& command, UnlockAnswer& answer) {
   const OperationRules& rules = lane.rules();
+  const bool shares = rules.on_success == OnSuccess::share;
   const NodeId node(out_.keep(lane.hold.node));
-  const EndedHold hold = end_hold(lane, EventKind::completed, {}, false);
+  const KeptResult result = take_result(lane, command, answer);
+  EndedHold hold = end_hold(lane, EventKind::completed, {}, false,
+                            answer.result_dropped ? std::string_view() : command.result);
+  if (shares) {
+    hold.node = SharedText(node.text);
+    hold.result = result;
+  }
   if (lane.failures > 0 && !planted(Plant::failures_outlive_success)) {
     lane.failures = 0;
     record_lane(RecordKind::failures_erased, lane);
@@ -84,17 +109,17 @@ void Rules::succeed(Lane& lane) {
   }
   if (rules.voids) void_other_lanes(lane);
 
-  const bool kept = rules.on_success == OnSuccess::share && settings_.retain_completed > Duration(0);
-  if (kept) {
+  Duration keep = settings_.retain_completed;
+  if (command.keep) answer.keep = keep = shares ? std::min(*command.keep, settings_.max_keep) : Duration(0);
+  if (shares && keep > Duration(0)) {
     lane.completion = std::make_unique<Completion>();
-    const Time until = later(now_, settings_.retain_completed);
-    *lane.completion = {Text(node.text), SharedText(), now_, until, true, false, hold};
+    *lane.completion = {SharedText(), later(now_, keep), true, false, hold};
     record(completion_record(lane));
   } else if (lane.completion) {
     lane.completion.reset();
     record_lane(RecordKind::completion_erased, lane);
   }
-  if (rules.on_success == OnSuccess::share) end_queue(lane, Ending::skipped, {}, hold);  // S10: all at once
+  if (shares) end_queue(lane, Ending::skipped, {}, hold);  // S10: all at once
   if (!planted(Plant::success_wakes_nobody)) advance();
 }
 
@@ -111,8 +136,8 @@ void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permane
   if (kept) {
     lane.completion = std::make_unique<Completion>();
     const Time until = later(now_, settings_.retain_permanent_failure);
-    *lane.completion = {{}, error, now_, until, false, true, hold};
-    lane.completion->node = Text(out_.events.back().who.node.text);
+    *lane.completion = {error, until, false, true, hold};
+    lane.completion->hold.node = SharedText(out_.events.back().who.node.text);
     record(completion_record(lane));
   } else if (lane.completion) {
     lane.completion.reset();
@@ -123,43 +148,49 @@ void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permane
   advance();
 }
 
-EndedHold Rules::end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent) {
+EndedHold Rules::end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent,
+                          std::string_view result) {
   TS_CHECK(lane.hold.held(), "only a hold can end");
   Event event = event_of(kind, lane, lane.hold.who());
   event.token = lane.hold.token;
   event.attempt = lane.hold.attempt;
   event.permanent = permanent;
   event.error = out_.keep(error);
+  event.result = out_.keep(result);
   if (kind == EventKind::expired || kind == EventKind::broken) event.reason = event.error;
   out_.events.push_back(event);
   measure(MeasureKind::ended, lane, now_ - lane.hold.since);
   record_lane(RecordKind::hold_erased, lane);
   drop_connection_bonds(lane, event.who);
   lane.hold = Hold();
-  return {event.token, event.attempt};
+  return {.token = event.token, .attempt = event.attempt, .at = now_};
 }
 
 // S13: after a delete, a pull really pulls.
 void Rules::void_other_lanes(const Lane& lane) {
   for_each_lane([&](Lane& other) {
-    if (&other == &lane) return;
-    if (other.completion) {
-      other.completion.reset();
-      record_lane(RecordKind::completion_erased, other);
-    }
-    if (!other.memory) return;
-    bool voided = other.memory->endings && other.memory->endings->erase_skips();
-    for (EndedQueue* ended = other.memory->ended.get(); ended != nullptr; ended = ended->next.get()) {
-      if (ended->ending.how != Ending::skipped || planted(Plant::untold_skips_survive)) continue;
-      ended->ending.until = Time{};
-      voided = !planted(Plant::untold_voids_forgotten) || voided;
-    }
-    if (!voided) return;
-    // Not those that come later: a snapshot may have them when this is replayed over it.
-    Record gone = fact(RecordKind::endings_voided, &other);
-    gone.until = later(now_, settings_.claim_timeout);
-    record(gone);
+    if (&other != &lane) void_lane(other);
   });
+}
+
+// Neither its completion nor the skips that came of it count any more.
+void Rules::void_lane(Lane& lane) {
+  if (lane.completion) {
+    lane.completion.reset();
+    record_lane(RecordKind::completion_erased, lane);
+  }
+  if (!lane.memory) return;
+  bool voided = lane.memory->endings && lane.memory->endings->erase_skips();
+  for (EndedQueue* ended = lane.memory->ended.get(); ended != nullptr; ended = ended->next.get()) {
+    if (ended->ending.how != Ending::skipped || planted(Plant::untold_skips_survive)) continue;
+    ended->ending.until = Time{};
+    voided = !planted(Plant::untold_voids_forgotten) || voided;
+  }
+  if (!voided) return;
+  // Not those that come later: a snapshot may have them when this is replayed over it.
+  Record gone = fact(RecordKind::endings_voided, &lane);
+  gone.until = later(now_, settings_.claim_timeout);
+  record(gone);
 }
 
 // A wait ends without a grant. Whoever is there is told; for the others it is remembered (S2).
@@ -187,6 +218,7 @@ void Rules::end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admissi
     wake.answer.refusal = how == Ending::skipped ? Refusal::none : why.refusal;
     wake.answer.error = keep(why.error);
     wake.answer.references = why.references;
+    if (how == Ending::skipped) wake.answer.done = done_view(why.hold);
     out_.wakes.push_back(wake);
   }
 }

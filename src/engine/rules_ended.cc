@@ -74,6 +74,7 @@ void Rules::tell(Lane& lane, EndedQueue& ended, const Waiter& waiter) {
   wake.answer.state = skipped ? LockState::skipped : LockState::failed;
   wake.answer.refusal = skipped ? Refusal::none : Refusal::failed;
   wake.answer.error = keep(ended.ending.error);
+  if (skipped) wake.answer.done = done_view(ended.ending.hold);
   for (PollId poll : told->polls) {
     wake.poll = poll;
     out_.wakes.push_back(wake);

@@ -5,11 +5,20 @@ namespace turnstile {
 namespace {
 
 // Of an ending_set or queue_ended.
-Endings::Entry ending_of(const Record& record, const SharedText& error) {
-  return {Ending(record.attempt),
-          error,
-          record.until,
-          {Token(record.progress.done), uint32_t(record.progress.total)}};
+Endings::Entry ending_of(const Record& record, const LoadedTexts& texts) {
+  return {
+      Ending(record.attempt),
+      texts.error,
+      record.until,
+      {Token(record.progress.done), uint32_t(record.progress.total), texts.node, record.since, texts.result}};
+}
+
+// `shared` becomes a copy of `text`, if it is not one already.
+template <class Shared, class... More>
+Shared share(Shared& shared, std::string_view text, More&... more) {
+  if (text.empty()) return {};
+  if (text != shared.view()) shared = Shared(text, more...);
+  return shared;
 }
 
 }  // namespace
@@ -77,10 +86,11 @@ Record Rules::waiter_record(const Lane& lane, const Waiter& waiter) {
 Record Rules::completion_record(const Lane& lane) {
   const Completion& last = *lane.completion;
   Record set = fact(RecordKind::completion_set, &lane);
-  set.who.node = NodeId(out_.keep(last.node));
-  set.since = last.at;
+  set.who.node = node_of(last.hold);
+  set.since = last.hold.at;
   set.until = last.until;
   set.error = keep(last.error);
+  set.result = keep(last.hold.result);
   if (last.success) set.flags |= kFlagSuccess;
   if (last.permanent) set.flags |= kFlagPermanent;
   set.number = uint64_t(last.hold.token);
@@ -112,6 +122,10 @@ Record Rules::ending_record(RecordKind kind, const Lane& lane, const Requester& 
   set.error = keep(entry.error);
   set.until = entry.until;
   set.progress = {uint64_t(entry.hold.token), entry.hold.attempt};
+  if (entry.how != Ending::skipped) return set;
+  set.text = node_of(entry.hold).text;
+  if (!set.text.empty()) set.since = entry.hold.at;
+  set.result = keep(entry.hold.result);
   return set;
 }
 
@@ -146,18 +160,22 @@ void Rules::dump() {
   for (const Text& node : *resource_.references) write(reference_record(RecordKind::reference_set, node));
 }
 
-void Rules::load(const Record& record, const Operation* operation, SharedText& error) {
-  if (!record.error.empty() && record.error != error.view()) error = SharedText(record.error);
+void Rules::load(const Record& record, const Operation* operation, LoadedTexts& last) {
   if (record.kind == RecordKind::reference_set) {
     insert_reference(record.who.node);
   } else if (record.kind == RecordKind::reference_erased) {
     erase_reference(record.who.node);
   } else if (operation != nullptr) {
-    load_lane(record, *operation, record.error.empty() ? SharedText() : error);
+    const bool ends_wait = record.kind == RecordKind::ending_set || record.kind == RecordKind::queue_ended;
+    const std::string_view node = ends_wait ? record.text : record.who.node.text;
+    const bool names_hold = ends_wait || record.kind == RecordKind::completion_set;
+    load_lane(record, *operation,
+              {share(last.error, record.error), names_hold ? share(last.node, node) : SharedText(),
+               share(last.result, record.result, counters_.result_bytes)});
   }
 }
 
-void Rules::load_lane(const Record& record, const Operation& operation, const SharedText& error) {
+void Rules::load_lane(const Record& record, const Operation& operation, const LoadedTexts& texts) {
   Lane& lane = get_lane(operation);
   const auto has = [&](uint8_t flag) { return (record.flags & flag) != 0; };
   switch (record.kind) {
@@ -176,7 +194,7 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
                       : hold.lease_ms > 0 ? Deadline::lease
                                           : Deadline::max_hold;
       if (!record.text.empty()) hold.extra().info = Text(record.text);
-      if (!error.empty()) hold.extra().previous_error = error;
+      if (!texts.error.empty()) hold.extra().previous_error = texts.error;
       if (has(kFlagProgress)) {
         hold.extra().progress = record.progress;
         hold.extra().progress_at = Time{};  // finish_load() sets it
@@ -212,7 +230,7 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
       break;
     case RecordKind::failures_set:
       lane.failures = record.attempt;
-      lane.remember().last_error = error;
+      lane.remember().last_error = texts.error;
       break;
     case RecordKind::failures_erased:
       lane.failures = 0;
@@ -220,13 +238,11 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
       break;
     case RecordKind::completion_set:
       lane.completion = std::make_unique<Completion>();
-      *lane.completion = {Text(record.who.node.text),
-                          error,
-                          record.since,
+      *lane.completion = {texts.error,
                           record.until,
                           has(kFlagSuccess),
                           has(kFlagPermanent),
-                          {Token(record.number), record.attempt}};
+                          {Token(record.number), record.attempt, texts.node, record.since, texts.result}};
       break;
     case RecordKind::completion_erased:
       lane.completion.reset();
@@ -235,12 +251,12 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Sh
       lane.remember().released = {Token(record.number), Text(record.who.node.text), record.until};
       break;
     case RecordKind::ending_set:
-      endings_of(lane).set(record.who, turnstile::ending_of(record, error));
+      endings_of(lane).set(record.who, turnstile::ending_of(record, texts));
       break;
     case RecordKind::queue_ended:
       while (lane.has_waiters() && lane.queue->front().ticket <= record.number) {
         const std::unique_ptr<Waiter> ended = lane.queue->remove(lane.queue->front());
-        if (record.until != Time{}) endings_of(lane).set(ended->who(), turnstile::ending_of(record, error));
+        if (record.until != Time{}) endings_of(lane).set(ended->who(), turnstile::ending_of(record, texts));
       }
       break;
     case RecordKind::endings_voided:

@@ -51,6 +51,7 @@ LockAnswer Rules::lock(const LockCommand& command, const Operation& operation) {
     answer.refusal = admission.refusal;
     answer.error = keep(admission.error);
     answer.references = admission.references;
+    if (skipped) answer.done = done_view(admission.hold);
     return answer;
   }
 
@@ -91,6 +92,7 @@ std::optional<LockAnswer> Rules::asked_again(Lane& lane, const LockCommand& comm
   measure(MeasureKind::skipped, lane);
   LockAnswer answer;
   answer.state = LockState::skipped;
+  answer.done = done_view(ending->hold);
   return answer;
 }
 

@@ -36,6 +36,11 @@ NodesView Rules::waiting_nodes() {
   return answer;
 }
 
+std::optional<DoneView> Rules::done_view(const EndedHold& hold) {
+  if (hold.node.empty()) return std::nullopt;
+  return DoneView{node_of(hold), std::max(now_ - hold.at, Duration(0)), keep(hold.result)};
+}
+
 LaneState Rules::state_of(const Lane& lane) const {
   if (lane.hold.held()) return LaneState::held;
   if (lane.has_waiters()) return LaneState::waiting;
@@ -55,8 +60,9 @@ StatusAnswer Rules::lane_status(const Lane& lane) {
     }
   }
   if (const Completion* last = kept_completion(&lane)) {
-    answer.completion = {NodeId(out_.keep(last->node)), last->success, last->permanent, keep(last->error),
-                         last->at};
+    answer.completion = {node_of(last->hold), last->success, last->permanent,
+                         keep(last->error),   last->hold.at, keep(last->hold.result)};
+    if (last->success) answer.done = done_view(last->hold);
     answer.completed = true;
     answer.success = last->success;
     answer.error = answer.completion->error;
@@ -104,6 +110,7 @@ StatusAnswer Rules::status(const StatusCommand& command) {
   answer.completed = ended;
   answer.success = ended && ending->how == Ending::skipped;
   answer.error = ended ? keep(ending->error) : std::string_view();
+  answer.done = answer.success ? done_view(ending->hold) : std::nullopt;
   return answer;
 }
 
@@ -126,9 +133,10 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
     const Endings::Entry* ending = command.who.node.empty() ? nullptr : ending_of(*lane, command.who);
     if (const Completion* last = kept_completion(lane)) {
       Event event = event_of(last->success ? EventKind::completed : EventKind::failed, *lane,
-                             {NodeId(last->node), RequestId()});
-      event.at = last->at;
+                             {NodeId(last->hold.node), RequestId()});
+      event.at = last->hold.at;
       event.error = keep(last->error);
+      event.result = keep(last->hold.result);
       event.permanent = last->permanent;
       event.token = last->hold.token;
       event.attempt = last->hold.attempt;
@@ -139,6 +147,7 @@ std::vector<Event> Rules::subscribe(const SubscribeCommand& command, const Opera
                                                               : EventKind::failed;
       Event event = event_of(kind, *lane, command.who);
       event.error = keep(ending->error);
+      event.result = keep(ending->hold.result);
       event.permanent = ending->how == Ending::failed;
       event.token = ending->hold.token;
       event.attempt = ending->hold.attempt;

@@ -30,6 +30,7 @@ inline std::vector<OperationRules> default_operations(bool update_requires_no_re
       {"update", OnSuccess::handoff, OnReferences::keep, update_requires_no_ref ? Guard::refuse : Guard::none,
        true},
       {"delete", OnSuccess::share, OnReferences::clear, Guard::refuse, true},
+      {"once", OnSuccess::share, OnReferences::keep, Guard::none, false},  // S37
   };
 }
 
@@ -38,6 +39,7 @@ struct EngineSettings {
   bool server_keeps_references = true;                           // S17, S18
   bool allow_multi_node_download = true;                         // S3
   Duration retain_completed = std::chrono::minutes(5);           // S10
+  Duration max_keep = std::chrono::hours(7 * 24);                // S38
   Duration retain_permanent_failure = std::chrono::seconds(10);  // S12
   Duration retain_released = std::chrono::minutes(1);            // S15
   Duration claim_timeout = std::chrono::seconds(10);             // S14
@@ -50,6 +52,7 @@ struct EngineSettings {
   size_t max_resources = 10'000'000;
   size_t max_references = 10'000'000;
   size_t max_waiters = 1'000'000;
+  size_t max_result_memory = size_t(256) << 20;  // bytes of all results together (S39)
   // S35: for whoever was not heard of for claim_timeout when its turn comes.
   Duration short_claim() const {
     return std::max(claim_timeout / 10, std::min(claim_timeout, shortest_claim));

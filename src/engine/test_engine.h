@@ -56,6 +56,7 @@ struct SeenWake {
   uint32_t attempt = 0;
   std::string previous_error, error;
   std::vector<std::string> references;
+  std::string done_by, result;
 };
 
 // One engine with its sink, its clock and all that came out of it.
@@ -120,6 +121,11 @@ class TestEngine {
                        Token token = Token::none) {
     return unlock({lane_of(operation, resource), requester(node), token, true, {}, false});
   }
+  UnlockAnswer succeed_with(std::string_view operation, std::string_view resource, std::string_view node,
+                            std::optional<Duration> keep, std::string_view result = {}) {
+    return unlock(
+        {lane_of(operation, resource), requester(node), Token::none, true, {}, false, keep, result});
+  }
   UnlockAnswer fail(std::string_view operation, std::string_view resource, std::string_view node,
                     std::string_view error, Token token = Token::none) {
     return unlock({lane_of(operation, resource), requester(node), token, false, error, false});
@@ -139,6 +145,10 @@ class TestEngine {
   BreakAnswer break_hold(std::string_view operation, std::string_view resource, std::string_view reason) {
     const BreakCommand command{lane_of(operation, resource), reason};
     return call([&](Effects& out) { return engine.break_hold(command, now, out); });
+  }
+  bool forget(std::string_view operation, std::string_view resource) {
+    const ForgetCommand command{lane_of(operation, resource)};
+    return call([&](Effects& out) { return engine.forget(command, now, out); }).forgotten;
   }
   // Without a node nobody in particular looks.
   StatusAnswer status(std::string_view operation, std::string_view resource, std::string_view node = {},
@@ -287,7 +297,9 @@ class TestEngine {
                        answer.attempt,
                        std::string(answer.previous_error),
                        std::string(answer.error),
-                       {answer.references.nodes.begin(), answer.references.nodes.end()}});
+                       {answer.references.nodes.begin(), answer.references.nodes.end()},
+                       std::string(answer.done ? answer.done->node.text : std::string_view()),
+                       std::string(answer.done ? answer.done->result : std::string_view())});
     }
   }
 

@@ -26,6 +26,7 @@ TEST(EventRing, GivesBackEveryFieldOfAnEvent) {
   event.permanent = true;
   event.error = "no space left";
   event.reason = "because";
+  event.result = "made";
   ring.push(event);
   const Event back = load_event(ring.at(1));
   EXPECT_EQ(back.kind, EventKind::failed);
@@ -37,6 +38,7 @@ TEST(EventRing, GivesBackEveryFieldOfAnEvent) {
   EXPECT_TRUE(back.permanent);
   EXPECT_EQ(back.error, "no space left");
   EXPECT_EQ(back.reason, "because");
+  EXPECT_EQ(back.result, "made");
 }
 
 TEST(EventRing, KeepsAtMostSoManyEventsAndDropsTheOldest) {

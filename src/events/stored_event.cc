@@ -10,7 +10,7 @@ struct Head {
   int64_t at;
   Token token;
   uint32_t attempt;
-  uint32_t operation, resource, node, request, error, reason;  // sizes
+  uint32_t operation, resource, node, request, error, reason, result;  // sizes
   EventKind kind;
   bool permanent;
 };
@@ -38,7 +38,7 @@ char* put(char* out, std::string_view text) {
 size_t stored_size(const Event& event) {
   return sizeof(Head) + event.lane.operation.text.size() + event.lane.resource.text.size() +
          event.who.node.text.size() + event.who.request.text.size() + event.error.size() +
-         event.reason.size();
+         event.reason.size() + event.result.size();
 }
 
 void store_event(const Event& event, char* out) {
@@ -52,6 +52,7 @@ void store_event(const Event& event, char* out) {
   head.request = uint32_t(event.who.request.text.size());
   head.error = uint32_t(event.error.size());
   head.reason = uint32_t(event.reason.size());
+  head.result = uint32_t(event.result.size());
   head.kind = event.kind;
   head.permanent = event.permanent;
   std::memcpy(out, &head, sizeof head);
@@ -60,7 +61,8 @@ void store_event(const Event& event, char* out) {
   out = put(out, event.who.node.text);
   out = put(out, event.who.request.text);
   out = put(out, event.error);
-  put(out, event.reason);
+  out = put(out, event.reason);
+  put(out, event.result);
 }
 
 LaneName load_lane(std::string_view stored) {
@@ -87,6 +89,7 @@ Event load_event(std::string_view stored) {
   event.permanent = head.permanent;
   event.error = take(rest, head.error);
   event.reason = take(rest, head.reason);
+  event.result = take(rest, head.result);
   return event;
 }
 

@@ -1,5 +1,6 @@
-// An event as bytes in memory: a fixed head, then its six texts. The ring and the batches that are copied out
-// of it hold events in this form, so that keeping one takes no allocation and copying one is a single memcpy.
+// An event as bytes in memory: a fixed head, then its seven texts. The ring and the batches that are copied
+// out of it hold events in this form, so that keeping one takes no allocation and copying one is a single
+// memcpy.
 //
 // Never written to disk or the network; the layout may change with any build.
 #pragma once

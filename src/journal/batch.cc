@@ -72,12 +72,12 @@ uint32_t blank_sectors(std::string_view bytes, uint64_t offset, int most_bits) {
 void FrameBuilder::clear() {
   if (bytes_.capacity() > kKeptCapacity && bytes_.size() < bytes_.capacity() / 4) bytes_ = {};
   bytes_.assign(kFrameHeaderBytes, '\0');
-  last_error_ = {};
+  last_texts_ = {};
   records_ = 0;
 }
 
 void FrameBuilder::add(const Record& record) {
-  append_record(bytes_, record, last_error_);
+  append_record(bytes_, record, last_texts_);
   ++records_;
   TS_CHECK(bytes_.size() < kMostPayload, "the pending batch stays far below its limit");
 }

@@ -64,7 +64,7 @@ class FrameBuilder {
 
  private:
   std::string bytes_;
-  WrittenError last_error_;
+  WrittenTexts last_texts_;
   uint32_t records_ = 0;
 };
 

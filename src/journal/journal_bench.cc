@@ -51,7 +51,7 @@ const std::string kDigest = "sha256:0123456789abcdef0123456789abcdef0123456789ab
 
 void encode(benchmark::State& state) {
   std::string buffer;
-  WrittenError last;
+  WrittenTexts last;
   const Record record = hold(kDigest, 123'456);
   for (auto _ : state) {
     if (buffer.size() > 1 << 20) buffer.clear();
@@ -63,12 +63,13 @@ BENCHMARK(encode);
 
 void decode(benchmark::State& state) {
   std::string buffer;
-  WrittenError last;
+  WrittenTexts last;
   append_record(buffer, hold(kDigest, 123'456), last);
   Record record;
   for (auto _ : state) {
-    std::string_view bytes = buffer, last_error;
-    benchmark::DoNotOptimize(take_record(bytes, record, last_error));
+    std::string_view bytes = buffer;
+    ReadTexts last_texts;
+    benchmark::DoNotOptimize(take_record(bytes, record, last_texts));
   }
 }
 BENCHMARK(decode);

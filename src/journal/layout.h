@@ -12,8 +12,9 @@ namespace turnstile {
 enum class FileKind : uint32_t { log = 1, snapshot = 2 };
 
 inline constexpr size_t kFileHeaderBytes = 32;
-// What is written. Version 1, without repeated errors, ended queues and voided outcomes, is still read.
-inline constexpr uint32_t kFormatVersion = 2;
+// What is written. Version 1, without repeated errors, ended queues and voided outcomes, and version 2,
+// without results, are still read.
+inline constexpr uint32_t kFormatVersion = 3;
 inline constexpr uint32_t kOldestVersion = 1;
 inline constexpr const char* kLockName = "LOCK";
 

@@ -23,7 +23,7 @@ std::string header_of_version(uint32_t version) {
 TEST(FileHeader, EveryVersionSinceTheFirstIsRead) {
   for (uint32_t version = 1; version <= kFormatVersion; ++version)
     EXPECT_FALSE(fault_in_file_header(header_of_version(version), FileKind::log, 7)) << version;
-  EXPECT_EQ(make_file_header(FileKind::log, 7), header_of_version(2)) << "and the latest is written";
+  EXPECT_EQ(make_file_header(FileKind::log, 7), header_of_version(3)) << "and the latest is written";
 }
 
 TEST(FileHeader, AnotherVersionIsRefusedByItsNumber) {

@@ -21,14 +21,16 @@ enum Field : uint16_t {
   kText = 1 << 11,
   kError = 1 << 12,
   kSameError = 1 << 13,  // no bytes: the error of the last record that has one
-  kAllFields = (1 << 14) - 1,
+  kResult = 1 << 14,     // an empty one: the result of the last record that has one
+  kAllFields = (1 << 15) - 1,
 };
 
 constexpr uint8_t kLastKind = uint8_t(RecordKind::life_mark);
 
 // Names all members, so that a new one does not compile until it has a bit.
 uint16_t fields_of(const Record& record) {
-  const auto& [kind, flags, attempt, lane, who, number, since, until, lease, progress, text, error] = record;
+  const auto& [kind, flags, attempt, lane, who, number, since, until, lease, progress, text, error, result] =
+      record;
   unsigned fields = 0;
   if (flags != 0) fields |= kFlags;
   if (attempt != 0) fields |= kAttempt;
@@ -43,17 +45,19 @@ uint16_t fields_of(const Record& record) {
   if (progress != Progress{}) fields |= kProgress;
   if (!text.empty()) fields |= kText;
   if (!error.empty()) fields |= kError;
+  if (!result.empty()) fields |= kResult;
   return uint16_t(fields);
 }
 
 size_t most_bytes(const Record& r) {
   constexpr size_t kNumbers = 1 + 2 + 1 + 2 * sizeof(int64_t) + 5 * wire::kMostVarintBytes;
-  constexpr size_t kLengths = 6 * wire::kMostVarintBytes;
+  constexpr size_t kLengths = 7 * wire::kMostVarintBytes;
   return kNumbers + kLengths + r.lane.operation.text.size() + r.lane.resource.text.size() +
-         r.who.node.text.size() + r.who.request.text.size() + r.text.size() + r.error.size();
+         r.who.node.text.size() + r.who.request.text.size() + r.text.size() + r.error.size() +
+         r.result.size();
 }
 
-char* put_record(char* to, const Record& r, uint16_t fields) {
+char* put_record(char* to, const Record& r, uint16_t fields, std::string_view result) {
   *to++ = char(r.kind);
   to = wire::put_fixed(to, fields);
   if (fields & kFlags) *to++ = char(r.flags);
@@ -69,6 +73,7 @@ char* put_record(char* to, const Record& r, uint16_t fields) {
   if (fields & kProgress) to = wire::put_varint(wire::put_varint(to, r.progress.done), r.progress.total);
   if (fields & kText) to = wire::put_string(to, r.text);
   if (fields & kError) to = wire::put_string(to, r.error);
+  if (fields & kResult) to = wire::put_string(to, result);
   return to;
 }
 
@@ -95,18 +100,26 @@ bool take_lease(wire::Reader& from, Duration& lease) {
 
 }  // namespace
 
-void append_record(std::string& out, const Record& record, WrittenError& last) {
+void append_record(std::string& out, const Record& record, WrittenTexts& last) {
   const size_t before = out.size();
+  const auto is_last = [&](const WrittenTexts::Place& place, std::string_view text) {
+    return !text.empty() && std::string_view(out).substr(place.at, place.size) == text;
+  };
   uint16_t fields = fields_of(record);
-  const bool same = (fields & kError) && std::string_view(out).substr(last.at, last.size) == record.error;
-  if (same) fields ^= kError | kSameError;
+  if (is_last(last.error, record.error)) fields ^= kError | kSameError;
+  const std::string_view result = is_last(last.result, record.result) ? std::string_view() : record.result;
   out.resize_and_overwrite(before + most_bytes(record), [&](char* bytes, size_t) {
-    return size_t(put_record(bytes + before, record, fields) - bytes);
+    return size_t(put_record(bytes + before, record, fields, result) - bytes);
   });
-  if (fields & kError) last = {out.size() - record.error.size(), record.error.size()};  // the last field
+  // They are the last two fields.
+  const size_t at = out.size() - result.size();
+  if (!result.empty()) last.result = {at, result.size()};
+  if (!(fields & kError)) return;
+  const size_t length = fields & kResult ? wire::varint_bytes(result.size()) : 0;
+  last.error = {at - length - record.error.size(), record.error.size()};
 }
 
-bool take_record(std::string_view& bytes, Record& r, std::string_view& last_error) {
+bool take_record(std::string_view& bytes, Record& r, ReadTexts& last) {
   wire::Reader from(bytes);
   uint8_t kind;
   uint16_t fields;
@@ -129,10 +142,16 @@ bool take_record(std::string_view& bytes, Record& r, std::string_view& last_erro
   if ((fields & kText) && !from.take_string(r.text)) return false;
   if ((fields & kError) && !from.take_string(r.error)) return false;
   if (fields & kSameError) {
-    if ((fields & kError) || last_error.empty()) return false;
-    r.error = last_error;
+    if ((fields & kError) || last.error.empty()) return false;
+    r.error = last.error;
   }
-  if (!r.error.empty()) last_error = r.error;
+  if (fields & kResult) {
+    if (!from.take_string(r.result)) return false;
+    if (r.result.empty()) r.result = last.result;
+    if (r.result.empty()) return false;
+    last.result = r.result;
+  }
+  if (!r.error.empty()) last.error = r.error;
   bytes = from.rest();
   return true;
 }

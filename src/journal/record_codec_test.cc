@@ -14,20 +14,21 @@ namespace {
 bool same(const Record& a, const Record& b) {
   return a.kind == b.kind && a.flags == b.flags && a.attempt == b.attempt && a.lane == b.lane &&
          a.who == b.who && a.number == b.number && a.since == b.since && a.until == b.until &&
-         a.lease == b.lease && a.progress == b.progress && a.text == b.text && a.error == b.error;
+         a.lease == b.lease && a.progress == b.progress && a.text == b.text && a.error == b.error &&
+         a.result == b.result;
 }
 
 std::string encoded(const Record& record) {
   std::string bytes;
-  WrittenError last;
+  WrittenTexts last;
   append_record(bytes, record, last);
   return bytes;
 }
 
 // One record, as the first of its frame.
 bool take_first(std::string_view& bytes, Record& record) {
-  std::string_view last_error;
-  return take_record(bytes, record, last_error);
+  ReadTexts last_texts;
+  return take_record(bytes, record, last_texts);
 }
 
 // The bytes in a block of exactly their size, so that the address sanitizer sees a read beyond them.
@@ -53,12 +54,13 @@ Record full_record(RecordKind kind) {
   r.progress = {UINT64_MAX, 1};
   r.text = kLong;
   r.error = "no space left";
+  r.result = "sha256:e3b0";
   return r;
 }
 
 // The full record with one field at a time left at its default.
 std::vector<Record> variants(RecordKind kind) {
-  std::vector<Record> all(15, full_record(kind));
+  std::vector<Record> all(16, full_record(kind));
   all[1].flags = 0;
   all[2].attempt = 0;
   all[3].lane.operation = {};
@@ -72,8 +74,9 @@ std::vector<Record> variants(RecordKind kind) {
   all[11].progress = {};
   all[12].text = {};
   all[13].error = {};
-  all[14] = Record{};
-  all[14].kind = kind;
+  all[14].result = {};
+  all[15] = Record{};
+  all[15].kind = kind;
   return all;
 }
 
@@ -108,12 +111,13 @@ TEST(RecordCodec, NumbersOfEveryLengthComeBack) {
 
 TEST(RecordCodec, RecordsFollowEachOtherInOneBuffer) {
   std::string bytes;
-  WrittenError last;
+  WrittenTexts last;
   for (int i = 0; i < 100; ++i) append_record(bytes, full_record(RecordKind(1 + i % 17)), last);
-  std::string_view rest = bytes, last_error;
+  std::string_view rest = bytes;
+  ReadTexts last_read;
   for (int i = 0; i < 100; ++i) {
     Record back;
-    ASSERT_TRUE(take_record(rest, back, last_error));
+    ASSERT_TRUE(take_record(rest, back, last_read));
     EXPECT_TRUE(same(full_record(RecordKind(1 + i % 17)), back));
   }
   EXPECT_TRUE(rest.empty());
@@ -122,7 +126,7 @@ TEST(RecordCodec, RecordsFollowEachOtherInOneBuffer) {
 TEST(RecordCodec, AnErrorThatIsTheSameAsTheLastOneIsNotWrittenAgain) {
   const std::string first(4000, 'f'), second(4000, 's');
   std::string bytes;
-  WrittenError last;
+  WrittenTexts last;
   const auto add = [&](std::string_view error) {
     Record record;
     record.kind = RecordKind::ending_set;
@@ -140,10 +144,11 @@ TEST(RecordCodec, AnErrorThatIsTheSameAsTheLastOneIsNotWrittenAgain) {
   };
   EXPECT_EQ(copies(first), 2u);
   EXPECT_EQ(copies(second), 1u);
-  std::string_view rest = bytes, last_error;
+  std::string_view rest = bytes;
+  ReadTexts last_read;
   for (std::string_view error : errors) {
     Record back;
-    ASSERT_TRUE(take_record(rest, back, last_error));
+    ASSERT_TRUE(take_record(rest, back, last_read));
     EXPECT_EQ(back.error, error);
   }
   EXPECT_TRUE(rest.empty());
@@ -151,10 +156,51 @@ TEST(RecordCodec, AnErrorThatIsTheSameAsTheLastOneIsNotWrittenAgain) {
 
 TEST(RecordCodec, TheSameErrorAsBeforeTheFirstIsRefused) {
   std::string bytes;
-  WrittenError last;
+  WrittenTexts last;
   Record record;
   record.kind = RecordKind::ending_set;
   record.error = "e";
+  append_record(bytes, record, last);
+  const size_t one = bytes.size();
+  append_record(bytes, record, last);
+  std::string_view second = std::string_view(bytes).substr(one);
+  Record back;
+  EXPECT_FALSE(take_first(second, back));
+}
+
+// Results and errors come in any combination, and each is remembered by itself.
+TEST(RecordCodec, AResultThatIsTheSameAsTheLastOneIsNotWrittenAgain) {
+  const std::string first(4000, 'f'), second(200, 's');
+  const std::vector<std::pair<std::string_view, std::string_view>> texts = {
+      {"", first},     {"e", first}, {"", ""},     {"e", second}, {"e", second},
+      {second, first}, {second, ""}, {"e", first}, {"", second}};
+  std::string bytes;
+  WrittenTexts last;
+  for (const auto& [error, result] : texts) {
+    Record record;
+    record.kind = RecordKind::ending_set;
+    record.error = error;
+    record.result = result;
+    append_record(bytes, record, last);
+  }
+  EXPECT_LT(bytes.size(), 2 * first.size() + 3 * second.size() + 100);
+  std::string_view rest = bytes;
+  ReadTexts last_read;
+  for (const auto& [error, result] : texts) {
+    Record back;
+    ASSERT_TRUE(take_record(rest, back, last_read));
+    EXPECT_EQ(back.error, error);
+    EXPECT_EQ(back.result, result);
+  }
+  EXPECT_TRUE(rest.empty());
+}
+
+TEST(RecordCodec, TheSameResultAsBeforeTheFirstIsRefused) {
+  std::string bytes;
+  WrittenTexts last;
+  Record record;
+  record.kind = RecordKind::completion_set;
+  record.result = "r";
   append_record(bytes, record, last);
   const size_t one = bytes.size();
   append_record(bytes, record, last);
@@ -179,13 +225,13 @@ TEST(RecordCodec, RandomBytesAreNeverReadBeyondTheirEnd) {
     for (char& byte : bytes) byte = char(random());
     if (bytes.size() > 2) {  // often far enough to reach the fields
       bytes[0] = char(1 + random() % 16);
-      bytes[2] = char(random() % 64);
+      bytes[2] = char(random() % 128);
     }
     Record back;
     std::unique_ptr<char[]> block;
     if (!decode_exactly(bytes, back, block)) continue;
     std::string again;
-    WrittenError last;
+    WrittenTexts last;
     append_record(again, back, last);  // reads all its texts
   }
 }
@@ -199,7 +245,7 @@ TEST(RecordCodec, UnknownKindsAndFieldsAreRefused) {
     Record back;
     EXPECT_FALSE(take_first(rest, back)) << kind;
   }
-  bytes[2] = char(uint8_t(bytes[2]) | 0x40);  // a fifteenth field
+  bytes[2] = char(uint8_t(bytes[2]) | 0x80);  // a sixteenth field
   std::string_view rest = bytes;
   Record back;
   EXPECT_FALSE(take_first(rest, back));

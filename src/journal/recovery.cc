@@ -226,10 +226,11 @@ Result<void> Recovery::make_durable(File& file, uint64_t last_frame_at) {
 }
 
 Result<void> Recovery::load_frame(const Frame& frame, const std::string& path) {
-  std::string_view bytes = frame.payload, last_error;
+  std::string_view bytes = frame.payload;
+  ReadTexts last;
   Record record;
   for (uint32_t i = 0; i < frame.header.records; ++i) {
-    if (!take_record(bytes, record, last_error))
+    if (!take_record(bytes, record, last))
       return refuse(path, frame.offset + kFrameHeaderBytes + (frame.payload.size() - bytes.size()),
                     "this is not a record that the program knows, although the checksum is right",
                     "Use the version of the program that wrote it");

@@ -35,6 +35,12 @@ inline char* put_varint(char* to, uint64_t value) {
   return to;
 }
 
+constexpr size_t varint_bytes(uint64_t value) {
+  size_t bytes = 1;
+  for (; value >= 0x80; value >>= 7) ++bytes;
+  return bytes;
+}
+
 inline char* put_string(char* to, std::string_view text) {
   to = put_varint(to, text.size());
   std::memcpy(to, text.data(), text.size());

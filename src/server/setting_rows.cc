@@ -158,6 +158,8 @@ void add_rules(std::vector<SettingRow>& rows) {
   rows.push_back(duration_row("retain-completed",
                               "how long a success is remembered, so that late-comers skip",
                               [](Settings& s) -> Duration& { return s.engine.retain_completed; }));
+  rows.push_back(duration_row("max-keep", "how long a success may be kept that says so itself (keep_ms)",
+                              [](Settings& s) -> Duration& { return s.engine.max_keep; }));
   rows.push_back(duration_row("retain-permanent-failure", "how long a permanent failure is remembered",
                               [](Settings& s) -> Duration& { return s.engine.retain_permanent_failure; }));
   rows.push_back(duration_row("retain-released", "how long a repeated unlock is recognized",
@@ -183,6 +185,9 @@ void add_limits(std::vector<SettingRow>& rows) {
                             [](Settings& s) -> size_t& { return s.engine.max_references; }));
   rows.push_back(number_row("max-waiters", "waiters in all queues together", 1, 100 * kMany,
                             [](Settings& s) -> size_t& { return s.engine.max_waiters; }));
+  rows.push_back(number_row("max-result-memory", "bytes of all results that are kept together", 0,
+                            uint64_t(1) << 40,
+                            [](Settings& s) -> size_t& { return s.engine.max_result_memory; }));
   rows.push_back(number_row("max-body", "bytes of a request's body", 1024, 1 << 30,
                             [](Settings& s) -> size_t& { return s.http.max_body; }));
   rows.push_back(number_row("max-connections", "connections", 1, kMany,
@@ -201,6 +206,8 @@ void add_limits(std::vector<SettingRow>& rows) {
                             [](Settings& s) -> size_t& { return s.api.error; }));
   rows.push_back(number_row("max-info", "bytes of an info text", 1, 1 << 20,
                             [](Settings& s) -> size_t& { return s.api.info; }));
+  rows.push_back(number_row("max-result", "bytes of a result", 1, 1 << 20,
+                            [](Settings& s) -> size_t& { return s.api.result; }));
   rows.push_back(duration_row("header-timeout", "for the head of a request to arrive",
                               [](Settings& s) -> Duration& { return s.http.header_timeout; }));
   rows.push_back(duration_row("body-timeout", "for the body of a request to arrive",

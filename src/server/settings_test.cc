@@ -40,7 +40,7 @@ TEST(Settings, AreTheDocumentedDefaultsWithoutAnything) {
   const Settings settings = run({});
   EXPECT_EQ(settings.listen, std::vector<std::string>{"127.0.0.1:8086"});
   EXPECT_EQ(settings.store, "file:./turnstile-data");
-  EXPECT_EQ(settings.engine.operations.size(), 3u);
+  EXPECT_EQ(settings.engine.operations.size(), 4u);
   EXPECT_EQ(settings.engine.retain_completed, std::chrono::minutes(5));
 }
 
@@ -72,10 +72,10 @@ TEST(Settings, ListenMayBeRepeatedEverywhere) {
 TEST(Settings, AnOperationReplacesItsRowAndLeavesTheOthers) {
   const Settings settings =
       run({"--operation", "update:on_success=share,voids=true", "--operation", "build:guard=skip"});
-  ASSERT_EQ(settings.engine.operations.size(), 4u);
-  EXPECT_EQ(settings.engine.operations[2].name, "update");
-  EXPECT_EQ(settings.engine.operations[2].on_success, OnSuccess::share);
-  EXPECT_EQ(settings.engine.operations[3].guard, Guard::skip);
+  ASSERT_EQ(settings.engine.operations.size(), 5u);
+  EXPECT_EQ(settings.engine.operations[3].name, "update");
+  EXPECT_EQ(settings.engine.operations[3].on_success, OnSuccess::share);
+  EXPECT_EQ(settings.engine.operations[4].guard, Guard::skip);
 }
 
 TEST(Settings, WrongOnesAreOneClearLine) {

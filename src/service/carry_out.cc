@@ -46,6 +46,13 @@ struct Step {
                        {"status", status}});
     return {.status = status};
   }
+  CarriedOut operator()(const ForgetCommand& command) {
+    const ForgetAnswer answer = engine.forget(command, now, effects);
+    log_info("forget", {{"type", command.lane.operation.text},
+                        {"resource_id", command.lane.resource.text},
+                        {"forgotten", answer.forgotten}});
+    return {.status = append_forget_answer(body, answer)};
+  }
   CarriedOut operator()(const ReferencesCommand& command) {
     const ReferencesAnswer answer = engine.references(command, effects);
     return {.status = append_references_answer(body, answer, command.resource)};

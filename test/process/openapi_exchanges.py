@@ -20,6 +20,7 @@ BODIES = {
     "/batch": {"requests": [{"call": "cancel", **LANE}]}, "/lock/status": LANE,
     "/refs/add": {"resource_id": "r", "node_id": "n"}, "/refs/release": {"resource_id": "r", "node_id": "n"},
     "/refs/release_node": {"node_id": "n"}, "/admin/break": {"type": "pull", "resource_id": "r", "reason": "why"},
+    "/admin/forget": {"type": "pull", "resource_id": "r"},
 }
 QUERIES = {"/lock/status": LANE, "/lock/subscribe": LANE, "/subscribe": LANE, "/refs": {"resource_id": "r"}}
 PAGES = ("/healthz", "/readyz", "/metrics", "/version", "/openapi.yaml", "/")
@@ -96,8 +97,8 @@ class Recorder:
 def record(operations):
     """All of it. `operations` are the description's, so that what is true of all of them needs no list here."""
     recorder = Recorder()
-    for scenario in (holds_and_queues, failures_and_refusals, references, batches, streams, long_lists, pages,
-                     malformed, too_large, of_other_settings, http_errors, unknown_paths):
+    for scenario in (holds_and_queues, failures_and_refusals, kept_successes, references, batches, streams,
+                     long_lists, pages, malformed, too_large, of_other_settings, http_errors, unknown_paths):
         server = Server(store="memory").start()
         try:
             scenario(recorder, server, server.client(), operations)
@@ -105,6 +106,7 @@ def record(operations):
             server.remove()
     too_many_operations(recorder)
     too_many_references(recorder)
+    too_many_results(recorder)
     stopping(recorder, operations)
     stuck_disk(recorder, operations)
     return recorder.exchanges
@@ -165,6 +167,18 @@ def failures_and_refusals(recorder, server, client, _):
     recorder.answered(poll)
     recorder.post(client, "/lock", **lane, node_id="c")
     recorder.call(client, "GET", "/lock/status", **lane, node_id="b")
+
+
+def kept_successes(recorder, server, client, _):
+    lane = {"type": "once", "resource_id": "seen-kept"}
+    events = recorder.stream(server, "/events", {"completed"}, prefix="seen-kept")
+    client.lock("seen-kept", "a", "once")
+    recorder.post(client, "/unlock", **lane, node_id="a", keep_ms=60_000, result="made")
+    events()
+    recorder.post(client, "/lock", **lane, node_id="b")
+    recorder.call(client, "GET", "/lock/status", **lane)
+    for _ in range(2):
+        recorder.post(client, "/admin/forget", **lane)
 
 
 def references(recorder, server, client, _):
@@ -298,6 +312,16 @@ def too_many_references(recorder):
     try:
         for node in "a", "b":
             recorder.post(server.client(), "/refs/add", resource_id="r", node_id=node)
+    finally:
+        server.remove()
+
+
+def too_many_results(recorder):
+    server = Server("--max-result-memory", "1", store="memory").start()
+    try:
+        client = server.client()
+        client.lock("r", "a", "once")
+        recorder.post(client, "/unlock", type="once", resource_id="r", node_id="a", result="long")
     finally:
         server.remove()
 
