@@ -29,7 +29,10 @@ void add(CommandFields& to, const UnlockCommand& unlock) {
   to.boolean("success", unlock.success);
   to.boolean("permanent", unlock.permanent);
   to.text("error", unlock.error, kLimits.error);
+  to.text("result", unlock.result, kLimits.result);
+  if (unlock.keep) to.number("keep_ms", uint64_t(to_ms(*unlock.keep)));
   TS_CHECK(!unlock.success || (unlock.error.empty() && !unlock.permanent), "a success has no error");
+  TS_CHECK(unlock.success || (!unlock.keep && unlock.result.empty()), "a failure leaves nothing");
 }
 void add(CommandFields& to, const RenewCommand& renew) {
   to.lane(renew.lane);
@@ -58,6 +61,7 @@ void add(CommandFields& to, const BreakCommand& broken) {
   TS_CHECK(!broken.reason.empty(), "who breaks a hold says why");
   to.text("reason", broken.reason, kLimits.reason);
 }
+void add(CommandFields& to, const ForgetCommand& forget) { to.lane(forget.lane); }
 void add(CommandFields& to, const ReferenceCommand& reference) {
   to.id("resource_id", reference.resource.text, kLimits.resource_id, true);
   to.id("node_id", reference.node.text, kLimits.node_id, true);

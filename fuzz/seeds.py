@@ -101,6 +101,8 @@ BODIES = [
     (8, b'{"node_id":"b"}'),
     (9, b'{"type":"pull","resource_id":"a","reason":"gone"}'),
     (0, b"[]"), (0, b""), (0, b"{} {}"), (0, b'{"type":"\\ud800"}'), (0, b'{"type":"\xff"}'), (0, b'{"type":"\\u0001"}'),
+    (1, b"{" + LANE + b',"token":7,"keep_ms":72000000,"result":"built 7.2\\n"}'),
+    (1, b"{" + LANE + b',"error":"no","keep_ms":0,"result":""}'),
 ]
 
 QUERIES = [

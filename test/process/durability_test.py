@@ -70,6 +70,22 @@ class CrashTest(DurabilityCase):
         answer = self.lock("w0")
         self.assertEqual((answer["attempt"], answer["previous_error"]), (2, "no"))
 
+    def test_S38_S39_a_kept_success_and_its_result_survive_kill_9_and_a_snapshot(self):
+        result = "line 1\nline 2 \u00e4" + "x" * 4000
+        lane = {"type": "once", "resource_id": "nightly"}
+        token = self.client.post("/lock", **lane, node_id="a").body["token"]
+        self.client.post("/lock", **lane, node_id="waits")
+        answer = self.client.post("/unlock", **lane, node_id="a", token=token, keep_ms=3_600_000, result=result)
+        self.assertEqual(answer.body["keep_ms"], 3_600_000)
+        for restart in self.crash, lambda: (self.take_a_snapshot(), self.crash()):
+            restart()
+            for node in "waits", "comes-late":
+                skipped = self.client.post("/lock", **lane, node_id=node).body
+                self.assertEqual((skipped["skip"], skipped["completed_by"], skipped["result"]), (True, "a", result))
+        self.assertTrue(self.client.post("/admin/forget", **lane).body["forgotten"])
+        self.crash()
+        self.assertTrue(self.client.post("/lock", **lane, node_id="again").body["acquired"])
+
     def test_X9_S31_completions_references_and_permanent_failures_survive_kill_9(self):
         self.hold("a")
         self.unlock("a")
