@@ -27,6 +27,13 @@ namespace turnstile {
   X(failures_outlive_success, "after a success attempts are counted on")                               \
   X(permanent_failure_ends_nobody, "the waiters of a permanent failure are tried one after the other") \
   X(completion_outlives_its_time, "at the very moment when a completion ends it still counts")         \
+  X(keep_ignored, "a success counts for as long as all others, whatever it says")                      \
+  X(keep_not_cut, "a success counts for as long as it says, however long")                             \
+  X(keep_begins_anew, "a success that is kept counts from the restart on")                             \
+  X(result_of_another, "who has waited is shown the result of the lane's last success")                \
+  X(results_never_freed, "a result that nobody can ask for any more still counts against the limit")   \
+  X(snapshot_without_result, "a snapshot forgets what a success has left")                             \
+  X(forgotten_until_restart, "a success that was forgotten is back after a restart")                   \
   X(new_bond_too_late, "a waiter that has come back leaves when the grace of its old bond is over")    \
   X(grace_has_no_alarm, "nobody looks when a waiter's grace is over")                                  \
   X(silent_waiter_blocks, "a waiter that has long been silent has all of claim_timeout")               \

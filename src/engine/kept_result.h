@@ -7,6 +7,8 @@
 #include <string>
 #include <string_view>
 
+#include "base/plant.h"
+
 namespace turnstile {
 
 // An immutable text that a completion and all who skip by it share, and that is counted as long as one of
@@ -31,7 +33,9 @@ class KeptResult {
     Block(std::string_view from, std::atomic<uint64_t>& counted) : text(from), bytes(counted) {
       bytes.fetch_add(text.size(), std::memory_order_relaxed);
     }
-    ~Block() { bytes.fetch_sub(text.size(), std::memory_order_relaxed); }
+    ~Block() {
+      if (!planted(Plant::results_never_freed)) bytes.fetch_sub(text.size(), std::memory_order_relaxed);
+    }
     Block(const Block&) = delete;
     Block& operator=(const Block&) = delete;
 

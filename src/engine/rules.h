@@ -4,6 +4,7 @@
 // facts (8).
 #pragma once
 
+#include <algorithm>
 #include <optional>
 #include <vector>
 
@@ -110,6 +111,9 @@ class Rules {
   EndedHold end_hold(Lane& lane, EventKind kind, std::string_view error, bool permanent,
                      std::string_view result = {});
   KeptResult take_result(const Lane& lane, const UnlockCommand& command, UnlockAnswer& answer);
+  Duration cut(Duration keep) const {  // S38
+    return planted(Plant::keep_not_cut) ? keep : std::min(keep, settings_.max_keep);
+  }
   void void_other_lanes(const Lane& lane);
   void void_lane(Lane& lane);
   void end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admission& why);

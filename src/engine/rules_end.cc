@@ -59,6 +59,7 @@ ForgetAnswer Rules::forget(const ForgetCommand& command) {
   Lane* lane = find_lane(command.lane.operation);
   if (lane == nullptr) return {};
   const ForgetAnswer answer{kept_completion(lane) != nullptr};
+  if (planted(Plant::forgotten_until_restart)) lane->completion.reset();
   void_lane(*lane);
   return answer;
 }
@@ -110,7 +111,8 @@ void Rules::succeed(Lane& lane, const UnlockCommand& command, UnlockAnswer& answ
   if (rules.voids) void_other_lanes(lane);
 
   Duration keep = settings_.retain_completed;
-  if (command.keep) answer.keep = keep = shares ? std::min(*command.keep, settings_.max_keep) : Duration(0);
+  if (command.keep) answer.keep = keep = shares ? cut(*command.keep) : Duration(0);
+  if (planted(Plant::keep_ignored)) keep = settings_.retain_completed;
   if (shares && keep > Duration(0)) {
     lane.completion = std::make_unique<Completion>();
     *lane.completion = {SharedText(), later(now_, keep), true, false, hold};

@@ -142,7 +142,11 @@ void Rules::dump() {
     const size_t waiters = lane.queue ? lane.queue->size() : 0;
     for (size_t i = planted(Plant::snapshot_without_first_waiter) ? 1 : 0; i < waiters; ++i)
       write(waiter_record(lane, lane.queue->at(i)));
-    if (lane.completion && !planted(Plant::snapshot_without_completion)) write(completion_record(lane));
+    if (lane.completion && !planted(Plant::snapshot_without_completion)) {
+      Record kept = completion_record(lane);
+      if (planted(Plant::snapshot_without_result)) kept.result = {};
+      write(kept);
+    }
     if (lane.failures > 0) write(failures_record(lane));
     if (!lane.memory) return;
     if (lane.memory->released.token != Token::none) write(released_record(lane));
@@ -278,7 +282,11 @@ void Rules::finish_load() {
     if (lane.queue) counters_.waiters.fetch_add(lane.queue->size(), std::memory_order_relaxed);
   });
   restart_times();
-  for_each_lane([&](Lane& lane) { drop_retained(lane); });
+  for_each_lane([&](Lane& lane) {
+    if (lane.completion && planted(Plant::keep_begins_anew))
+      lane.completion->until += now_ - lane.completion->hold.at;
+    drop_retained(lane);
+  });
   advance();
 }
 

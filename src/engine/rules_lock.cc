@@ -92,7 +92,8 @@ std::optional<LockAnswer> Rules::asked_again(Lane& lane, const LockCommand& comm
   measure(MeasureKind::skipped, lane);
   LockAnswer answer;
   answer.state = LockState::skipped;
-  answer.done = done_view(ending->hold);
+  const bool of_another = planted(Plant::result_of_another) && lane.completion;
+  answer.done = done_view(of_another ? lane.completion->hold : ending->hold);
   return answer;
 }
 

@@ -25,6 +25,11 @@ PlainHolder plain(const HolderView& holder) {
           std::string(holder.info)};
 }
 
+PlainDone plain(const std::optional<DoneView>& done) {
+  if (!done) return {};
+  return {std::string(done->node.text), done->ago, std::string(done->result)};
+}
+
 }  // namespace
 
 PlainLock plain(const LockAnswer& answer) {
@@ -37,14 +42,15 @@ PlainLock plain(const LockAnswer& answer) {
                 {},
                 "",
                 plain(answer.references),
-                answer.bonded};
+                answer.bonded,
+                plain(answer.done)};
   if (answer.holder) out.holders.push_back(plain(*answer.holder));
   if (answer.state == LockState::failed) out.error = answer.error;
   return out;
 }
 
 PlainUnlock plain(const UnlockAnswer& answer) {
-  return {answer.refusal, answer.already, std::string(answer.next.text), plain(answer.waiters)};
+  return {answer.refusal, answer.already, std::string(answer.next.text), plain(answer.waiters), answer.keep};
 }
 
 PlainRenew plain(const RenewAnswer& answer) { return {answer.refusal, answer.lease}; }
@@ -62,8 +68,8 @@ PlainStatus plain(const StatusAnswer& answer) {
     out.queue.push_back({plain(one.who), one.position, one.since, std::string(one.info)});
   out.queue_length = answer.queue_length;
   if (const auto& kept = answer.completion)
-    out.completion = {std::string(kept->node.text), kept->success, kept->permanent, std::string(kept->error),
-                      kept->at};
+    out.completion = {std::string(kept->node.text), kept->success, kept->permanent,
+                      std::string(kept->error),     kept->at,      std::string(kept->result)};
   out.references = plain(answer.references);
   out.waiters = plain(answer.waiters);
   out.acquired = answer.acquired;
@@ -73,19 +79,30 @@ PlainStatus plain(const StatusAnswer& answer) {
   out.completed = answer.completed;
   out.success = answer.success;
   out.error = answer.error;
+  out.done = plain(answer.done);
   return out;
 }
 
 PlainEvent plain(const Event& event) {
-  return {event.kind,      plain(event.lane),        plain(event.who),
-          event.at,        uint64_t(event.token),    event.attempt,
-          event.permanent, std::string(event.error), std::string(event.reason)};
+  return {event.kind,
+          plain(event.lane),
+          plain(event.who),
+          event.at,
+          uint64_t(event.token),
+          event.attempt,
+          event.permanent,
+          std::string(event.error),
+          std::string(event.reason),
+          std::string(event.result)};
 }
 
 Step plain(const Effects& effects) {
   Step step;
   for (const Event& event : effects.events) step.events.push_back(plain(event));
-  for (const Wake& wake : effects.wakes) step.wakes.push_back({uint64_t(wake.poll), plain(wake.answer)});
+  for (const Wake& wake : effects.wakes) {
+    step.wakes.push_back({uint64_t(wake.poll), plain(wake.answer)});
+    step.wakes.back().answer.done.ago = {};  // it may be told later than it was decided (S34)
+  }
   return step;
 }
 
@@ -96,7 +113,8 @@ StoredRecord::StoredRecord(const Record& from)
       node(from.who.node.text),
       request(from.who.request.text),
       text(from.text),
-      error(from.error) {}
+      error(from.error),
+      result(from.result) {}
 
 Record StoredRecord::view() const {
   Record out = record;
@@ -104,6 +122,7 @@ Record StoredRecord::view() const {
   out.who = {NodeId(node), RequestId(request)};
   out.text = text;
   out.error = error;
+  out.result = result;
   return out;
 }
 

@@ -27,7 +27,7 @@ struct StoredRecord {
   Record view() const;
 
   Record record;
-  std::string operation, resource, node, request, text, error;
+  std::string operation, resource, node, request, text, error, result;
 };
 
 // The journal of the tests: a list in memory, always durable.

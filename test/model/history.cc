@@ -140,6 +140,14 @@ class Runner {
         return call(
             [&](Step& out) { return model_.break_hold({lane_name_, command.error}, now_, out); },
             [&](Effects& out) { return plain(engine().break_hold({lane_name_, command.error}, now_, out)); });
+      case Call::forget:
+        return call(
+            [&](Step&) {
+              const bool kept = model_.forget({lane_name_}, now_);
+              if (kept) reached(Rare::forgotten);
+              return kept;
+            },
+            [&](Effects& out) { return engine().forget({lane_name_}, now_, out).forgotten; });
       case Call::list:
         return compare("list", model_.list(now_), engine_list());
       case Call::subscribe:
@@ -186,6 +194,7 @@ class Runner {
         [&](Step& out) {
           const PlainLock answer = model_.lock(asked, now_, out);
           if (answer.position == 1 && answer.holders.empty()) reached(Rare::behind_a_waiter);
+          if (answer.state == LockState::skipped) count_skip(answer.done);
           return answer;
         },
         [&](Effects& out) {
@@ -201,6 +210,10 @@ class Runner {
         .lane = lane_name_, .who = requester_, .token = token_of(command), .success = command.success};
     asked.error = command.error;
     asked.permanent = command.permanent;
+    if (command.success) {
+      asked.keep = command.keep;
+      asked.result = command.result;
+    }
     UnlockCommand real = asked;
     real.token = tokens_.to_engine(asked.token);
     const auto count = [&] { return model_.references(lane_name_.resource).count; };
@@ -213,9 +226,17 @@ class Runner {
           const bool done = command.success && !out.events.empty();
           if (done && referenced && count() == 0) reached(Rare::cleared_references);
           if (done && untold_elsewhere) reached(Rare::voided_untold);
+          if (answer.keep && *answer.keep < *command.keep) reached(Rare::keep_cut);
+          if (answer.keep == Duration(0) && !out.wakes.empty()) reached(Rare::kept_for_nobody);
           return answer;
         },
         [&](Effects& out) { return plain(engine().unlock(real, now_, out)); });
+  }
+
+  void count_skip(const PlainDone& done) {
+    if (!done.node.empty() && done.ago > history_.settings.retain_completed) reached(Rare::kept_long);
+    const auto& kept = model_.resources().at(lane_.resource).lanes.at(lane_.operation).completion;
+    if (!done.result.empty() && (!kept || kept->what.result != done.result)) reached(Rare::old_result);
   }
 
   void renew(const RandomCommand& command) {
@@ -316,6 +337,10 @@ class Runner {
     for (const auto& [name, resource] : model_.resources())
       for (const auto& [operation, lane] : resource.lanes) {
         if (lane.hold && lane.hold->unclaimed) reached(Rare::reload_unclaimed);
+        if (const auto& kept = lane.completion; kept && kept->what.success) {
+          if (kept->until > now_ && !kept->what.result.empty()) reached(Rare::reload_kept);
+          if (kept->until <= now_ && kept->until > now_ - command.amount) reached(Rare::reload_ran_out);
+        }
         for (const Waiter& waiter : lane.waiters)
           if (waiter.grace_until != kNever) reached(Rare::reload_grace);
       }
@@ -469,9 +494,21 @@ class Runner {
     if (engine().resource_count() < needed) throw Mismatch{"the engine has forgotten a resource"};
     // Not while something is due, or somebody is still to be told.
     const bool settled = model_.next_deadline() > now_ && engine().next_deadline() > now_;
+    if (settled && (engine().result_bytes() > 0) != model_keeps_results())
+      throw Mismatch{fmt::format("the engine counts {} bytes of results", engine().result_bytes())};
     if (settled && engine().resource_count() > needed + model_.resources_with_bonds())
       throw Mismatch{
           fmt::format("the engine keeps {} resources, {} are needed", engine().resource_count(), needed)};
+  }
+
+  bool model_keeps_results() const {
+    bool any = false;
+    for (const auto& [name, resource] : model_.resources())
+      for (const auto& [operation, lane] : resource.lanes) {
+        any = any || (lane.completion && !lane.completion->what.result.empty());
+        for (const auto& [who, ended] : lane.ended) any = any || (ended.done && !ended.done->result.empty());
+      }
+    return any;
   }
 
   void compare_bond(const RandomCommand& command) {

@@ -38,12 +38,14 @@ PlainUnlock Model::unlock(const UnlockCommand& command, Time now, Step& out) {
   const bool permanent = command.permanent && !command.success;
   const EventKind kind = command.success ? EventKind::completed : EventKind::failed;
   const Hold hold = end_hold(at, kind, error, permanent, now, out);
+  out.events.back().result = command.result;  // S39
   at.lane.released.reset();
   if (settings_.retain_released > Duration(0))
     at.lane.released = Released{hold.token, hold.who.node, now + settings_.retain_released};
   at.lane.completion.reset();
 
-  const PlainCompletion how{hold.who.node, command.success, permanent, error, now};
+  const PlainCompletion how{
+      hold.who.node, command.success, permanent, error, now, std::string(command.result)};
   if (command.success) {
     at.lane.failures = 0;
     at.lane.last_error.clear();
@@ -56,12 +58,19 @@ PlainUnlock Model::unlock(const UnlockCommand& command, Time now, Step& out) {
           lane.completion.reset();
           std::erase_if(lane.ended, [](const auto& ended) { return ended.second.how == Ending::skipped; });
         }
-    if (at.rules.on_success == OnSuccess::share) {
-      if (settings_.retain_completed > Duration(0))
-        at.lane.completion = {how, now + settings_.retain_completed, hold.token, hold.attempt};
+    const bool shares = at.rules.on_success == OnSuccess::share;
+    if (command.keep)
+      answer.keep = shares ? std::min(*command.keep, settings_.max_keep) : Duration(0);  // S38
+    if (shares) {
+      const Duration keep = answer.keep.value_or(settings_.retain_completed);
+      if (keep > Duration(0)) at.lane.completion = {how, now + keep, hold.token, hold.attempt};
       while (!at.lane.waiters.empty())
         end_wait(at, Who(at.lane.waiters.front().who),
-                 {.ending = Ending::skipped, .token = hold.token, .attempt = hold.attempt}, now, out);
+                 {.ending = Ending::skipped,
+                  .token = hold.token,
+                  .attempt = hold.attempt,
+                  .done = Done{hold.who.node, now, how.result}},
+                 now, out);
     }
   } else {
     ++at.lane.failures;
@@ -128,6 +137,15 @@ PlainBreak Model::break_hold(const BreakCommand& command, Time now, Step& out) {
   const std::string node = at.lane.hold->who.node;
   end_by_failure(at, EventKind::broken, std::string(command.reason), now, out);
   return {.node = node};
+}
+
+// S40.
+bool Model::forget(const ForgetCommand& command, Time now) {
+  Place at = place(command.lane);
+  const bool kept = at.lane.completion && at.lane.completion->until > now;
+  at.lane.completion.reset();
+  std::erase_if(at.lane.ended, [](const auto& ended) { return ended.second.how == Ending::skipped; });
+  return kept;
 }
 
 PlainReferences Model::references(ResourceId resource) {
@@ -235,12 +253,14 @@ void Model::end_wait(Place& at, const Who& who, const Verdict& verdict, Time now
   const Waiter waiter = *find_waiter(at.lane, who);
   std::erase_if(at.lane.waiters, [&](const Waiter& other) { return other.who == who; });
   if (settings_.claim_timeout > Duration(0))
-    at.lane.ended[who] = {*verdict.ending, verdict.error, now + settings_.claim_timeout, verdict.token,
-                          verdict.attempt};
+    at.lane.ended[who] = {*verdict.ending, verdict.error,   now + settings_.claim_timeout,
+                          verdict.token,   verdict.attempt, verdict.done};
   PlainLock answer{.references = verdict.references};
   switch (*verdict.ending) {
     case Ending::skipped:
       answer.state = LockState::skipped;
+      answer.done = view(verdict.done, now);
+      answer.done.ago = {};
       if (!waiter.polls.empty()) use(at, who.node);
       break;
     case Ending::refused:

@@ -1,4 +1,4 @@
-// The rules of docs/semantics.md sections 2 to 6 (S1 to S26, S34 to S36) once more, as naively as they can be
+// The rules of docs/semantics.md sections 2 to 6 (S1 to S26, S34 to S40) once more, as naively as they can be
 // written.
 //
 // The engine is fast and careful about memory; this is neither. It exists so that two independent readings of
@@ -52,6 +52,13 @@ struct Waiter {
   Time grace_until = kNever;  // S21: its last bond has broken
 };
 
+// S39: what those are told who skip by a success.
+struct Done {
+  std::string node;
+  Time at{};
+  std::string result;
+};
+
 struct Completion {
   PlainCompletion what;
   Time until{};
@@ -71,6 +78,7 @@ struct Ended {
   Time until{};
   uint64_t token = 0;  // of the hold that ended it, where one did
   uint32_t attempt = 0;
+  std::optional<Done> done{};
 };
 
 struct Bond {
@@ -111,6 +119,7 @@ class Model {
   bool cancel(const CancelCommand& command, Time now, Step& out);
   PlainStatus status(const StatusCommand& command, Time now);
   PlainBreak break_hold(const BreakCommand& command, Time now, Step& out);
+  bool forget(const ForgetCommand& command, Time now);
   // Lanes that are not idle, in the order of (resource, operation).
   std::vector<PlainStatus> list(Time now);
 
@@ -161,6 +170,7 @@ class Model {
     std::vector<std::string> references;
     uint64_t token = 0;  // of the hold that it follows from
     uint32_t attempt = 0;
+    std::optional<Done> done{};
   };
 
   Place place(const LaneName& lane) {
@@ -205,6 +215,7 @@ class Model {
   PlainLock acquired(const Hold& hold) const;
   PlainLock queued(const Place& at, const Waiter& waiter) const;
   std::vector<PlainHolder> in_the_way(const Place& at, Scope scope) const;
+  static PlainDone view(const std::optional<Done>& done, Time now);
   static PlainHolder view(const std::string& operation, const Hold& hold);
   static std::vector<std::string> nodes_waiting(const ResourceModel& resource);
   static std::vector<std::string> names(const std::set<std::string>& nodes);

@@ -14,7 +14,7 @@ PlainLock Model::lock(const LockCommand& command, Time now, Step& out) {
   if (auto ended = at.lane.ended.find(who); ended != at.lane.ended.end() && ended->second.until > now) {
     if (ended->second.how == Ending::skipped) {
       use(at, who.node);
-      return {.state = LockState::skipped};
+      return {.state = LockState::skipped, .done = view(ended->second.done, now)};
     }
     at.lane.ended.erase(ended);
   }
@@ -33,7 +33,7 @@ PlainLock Model::lock(const LockCommand& command, Time now, Step& out) {
     if (at.rules.references == OnReferences::add && !has_room_for_reference(at.resource, who.node))
       return {.state = LockState::refused, .refusal = Refusal::too_many_references};
     use(at, who.node);
-    return {.state = LockState::skipped, .references = verdict.references};
+    return {.state = LockState::skipped, .references = verdict.references, .done = view(verdict.done, now)};
   }
   if (verdict.ending == Ending::failed)
     return {.state = LockState::failed, .refusal = Refusal::failed, .error = verdict.error};
@@ -149,7 +149,10 @@ bool Model::has_room_for_reference(const ResourceModel& resource, const std::str
 Model::Verdict Model::judge(Place& at, const std::string& node, bool dereference, Time now, bool drop) {
   if (const auto& kept = at.lane.completion; kept && kept->until > now) {
     if (kept->what.success && at.rules.on_success == OnSuccess::share)
-      return {.ending = Ending::skipped, .token = kept->token, .attempt = kept->attempt};
+      return {.ending = Ending::skipped,
+              .token = kept->token,
+              .attempt = kept->attempt,
+              .done = Done{kept->what.node, kept->what.at, kept->what.result}};
     if (kept->what.permanent)
       return {.ending = Ending::failed,
               .error = kept->what.error,

@@ -13,7 +13,7 @@ std::vector<PlainEvent> Model::subscribe(const SubscribeCommand& command, Time n
   std::vector<PlainEvent> told;
   const auto ended = at.lane.ended.find(who);
   if (const auto& kept = at.lane.completion; kept && kept->until > now) {
-    const auto& [node, success, permanent, error, when] = kept->what;
+    const auto& [node, success, permanent, error, when, result] = kept->what;
     told.push_back({success ? EventKind::completed : EventKind::failed,
                     at.name,
                     {node, ""},
@@ -22,12 +22,13 @@ std::vector<PlainEvent> Model::subscribe(const SubscribeCommand& command, Time n
                     kept->attempt,
                     permanent,
                     error,
-                    ""});
+                    "",
+                    result});
   } else if (ended != at.lane.ended.end() && ended->second.until > now) {
-    const auto& [how, error, until, token, attempt] = ended->second;
+    const auto& [how, error, until, token, attempt, done] = ended->second;
     const EventKind kinds[] = {EventKind::completed, EventKind::refused, EventKind::failed};
     told.push_back({kinds[size_t(how)], at.name, who, now, token, attempt, how == Ending::failed,
-                    how == Ending::refused ? kAnySentence : error, ""});
+                    how == Ending::refused ? kAnySentence : error, "", done ? done->result : ""});
   }
   if (const auto& hold = at.lane.hold; hold && hold->unclaimed)
     told.push_back(
@@ -203,6 +204,7 @@ PlainStatus Model::status(const StatusCommand& command, Time now) {
     answer.completed = is_kept;
     answer.success = is_kept && kept->what.success;
     if (is_kept) answer.error = kept->what.error;
+    if (answer.success) answer.done = view(Done{kept->what.node, kept->what.at, kept->what.result}, now);
   } else if (at.lane.hold && at.lane.hold->who == who) {
     claim(at, now);
     answer.acquired = true;
@@ -215,6 +217,7 @@ PlainStatus Model::status(const StatusCommand& command, Time now) {
     answer.completed = true;
     answer.success = ended->second.how == Ending::skipped;
     if (answer.success) use(at, who.node);
+    if (answer.success) answer.done = view(ended->second.done, now);
     answer.error = ended->second.how == Ending::refused ? kAnySentence : ended->second.error;
   }
 
@@ -291,6 +294,11 @@ size_t Model::resources_with_bonds() const {
     return std::ranges::any_of(resource.second.lanes,
                                [](const auto& lane) { return !lane.second.bonds.empty(); });
   }));
+}
+
+PlainDone Model::view(const std::optional<Done>& done, Time now) {
+  if (!done) return {};
+  return {done->node, now - done->at, done->result};
 }
 
 PlainHolder Model::view(const std::string& operation, const Hold& hold) {

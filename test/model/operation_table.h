@@ -27,6 +27,7 @@ class OperationTable {
     if (own_ && own_->name == name) return {own_->on_success, own_->references, own_->guard, own_->voids};
     if (name == "pull") return {OnSuccess::share, OnReferences::add, Guard::skip, true};
     if (name == "delete") return {OnSuccess::share, OnReferences::clear, Guard::refuse, true};
+    if (name == "once") return {OnSuccess::share, OnReferences::keep, Guard::none, false};
     const Guard guard = update_requires_no_ref_ ? Guard::refuse : Guard::none;
     if (name == "update") return {OnSuccess::handoff, OnReferences::keep, guard, true};
     return {OnSuccess::handoff, OnReferences::keep, Guard::none, false};

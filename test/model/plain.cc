@@ -41,6 +41,11 @@ void field(std::string& out, const char* name, Refusal value) {
   if (value != Refusal::none)
     fmt::format_to(std::back_inserter(out), " {}={}", name, kRefusals[size_t(value)]);
 }
+void field(std::string& out, const PlainDone& done) {
+  field(out, "done_by", done.node);
+  field(out, "ago", uint64_t(done.ago.count()));
+  field(out, "result", done.result);
+}
 int64_t us(Time time) { return time.time_since_epoch().count(); }
 std::string show(const Who& who) { return who.request.empty() ? who.node : who.node + "#" + who.request; }
 
@@ -60,7 +65,7 @@ bool agrees(const PlainLock& model, const PlainLock& engine) {
          model.token == engine.token && model.attempt == engine.attempt &&
          model.previous_error == engine.previous_error && model.position == engine.position &&
          model.error == engine.error && model.references == engine.references &&
-         model.bonded == engine.bonded;
+         model.bonded == engine.bonded && model.done == engine.done;
 }
 
 bool agrees(const std::optional<PlainLock>& model, const std::optional<PlainLock>& engine) {
@@ -119,6 +124,7 @@ std::string show(const PlainLock& answer) {
   field(out, "error", answer.error);
   field(out, "references", answer.references);
   if (answer.bonded) out += " bonded";
+  field(out, answer.done);
   return out;
 }
 
@@ -127,6 +133,7 @@ std::string show(const PlainUnlock& answer) {
   field(out, "refusal", answer.refusal);
   if (answer.already) out += " already";
   field(out, "next", answer.next);
+  if (answer.keep) out += fmt::format(" keep={}", answer.keep->count());
   field(out, "waiters", answer.waiters);
   return out;
 }
@@ -167,6 +174,7 @@ std::string show(const PlainStatus& answer) {
     out += fmt::format(" completion={{{} success={} permanent={} at={}", kept->node, kept->success,
                        kept->permanent, us(kept->at));
     field(out, "error", kept->error);
+    field(out, "result", kept->result);
     out += "}";
   }
   field(out, "references", answer.references);
@@ -177,6 +185,7 @@ std::string show(const PlainStatus& answer) {
   field(out, "position", answer.position);
   if (answer.completed) out += answer.success ? " completed success" : " completed failure";
   field(out, "error", answer.error);
+  field(out, answer.done);
   return out;
 }
 
@@ -188,6 +197,7 @@ std::string show(const PlainEvent& event) {
   if (event.permanent) out += " permanent";
   field(out, "error", event.error);
   field(out, "reason", event.reason);
+  field(out, "result", event.result);
   return out;
 }
 

@@ -32,6 +32,14 @@ struct Lane {
   friend auto operator<=>(const Lane&, const Lane&) = default;
 };
 
+// S39: who has done the work that is skipped, and what it left. Nobody: not known.
+struct PlainDone {
+  std::string node;
+  Duration ago{};
+  std::string result;
+  friend bool operator==(const PlainDone&, const PlainDone&) = default;
+};
+
 struct PlainHolder {
   std::string operation;
   Who who;
@@ -54,6 +62,7 @@ struct PlainLock {
   std::string error;
   std::vector<std::string> references;
   bool bonded = false;
+  PlainDone done{};
 };
 
 struct PlainUnlock {
@@ -61,6 +70,7 @@ struct PlainUnlock {
   bool already = false;
   std::string next;
   std::vector<std::string> waiters;
+  std::optional<Duration> keep{};
   friend bool operator==(const PlainUnlock&, const PlainUnlock&) = default;
 };
 
@@ -98,6 +108,7 @@ struct PlainCompletion {
   bool permanent = false;
   std::string error;
   Time at{};
+  std::string result{};
   friend bool operator==(const PlainCompletion&, const PlainCompletion&) = default;
 };
 
@@ -117,6 +128,7 @@ struct PlainStatus {
   bool completed = false;
   bool success = false;
   std::string error;
+  PlainDone done{};
   friend bool operator==(const PlainStatus&, const PlainStatus&) = default;
 };
 
@@ -130,6 +142,7 @@ struct PlainEvent {
   bool permanent = false;
   std::string error;
   std::string reason;
+  std::string result{};
   friend bool operator==(const PlainEvent&, const PlainEvent&) = default;
 };
 

@@ -14,6 +14,7 @@ using std::chrono::milliseconds;
 
 const std::vector<std::string> kNodes = {"n1", "n2", "n3", "n4"};
 const std::vector<std::string> kRequests = {"", "", "", "a", "b"};
+const std::vector<std::string> kResults = {"", "r1", "r2"};
 const std::vector<std::string> kErrors = {"", "disk full", "404"};
 
 OperationRules custom_rules(Random& random) {
@@ -28,6 +29,7 @@ void make_settings(Random& random, RandomHistory& history) {
   settings.allow_multi_node_download = random.chance(93);
   settings.retain_completed = some_ms(random, {0, 5, 50, 1000});
   settings.retain_permanent_failure = some_ms(random, {0, 5, 50});
+  settings.max_keep = some_ms(random, {3, 60, 100'000});
   settings.retain_released = some_ms(random, {0, 5, 50, 1000});
   settings.claim_timeout = random.chance(4) ? Duration(0) : some_ms(random, {3, 10, 40});
   settings.shortest_claim = some_ms(random, {1, 5});
@@ -70,6 +72,9 @@ void choose_unlock(Random& random, RandomCommand& command) {
   command.success = random.chance(55);
   if (!command.success || random.chance(10)) command.error = random.pick(kErrors);
   command.permanent = random.chance(15);
+  if (!command.success) return;
+  if (random.chance(40)) command.keep = some_ms(random, {0, 2, 20, 200, 5000});
+  command.result = random.pick(kResults);
 }
 
 void choose_time(Random& random, RandomCommand& command) {
@@ -119,7 +124,7 @@ RandomCommand make_command(Random& random, const std::vector<RandomCommand>& ear
   command.resource = all_resources()[random.below(names.resources)];
   command.node = random.pick(names.nodes);
   command.request = random.pick(kRequests);
-  const uint32_t choice = random.below(200);
+  const uint32_t choice = random.below(203);
   if (choice < 72) {
     command.call = Call::lock;
     choose_lock(random, command, index);
@@ -170,12 +175,14 @@ RandomCommand make_command(Random& random, const std::vector<RandomCommand>& ear
     command.call = Call::undelivered;
     if (random.chance(90)) command.chosen = Chosen::the_holder;
     command.token = random.chance(90) ? TokenChoice::current : TokenChoice::unknown;
-  } else {
+  } else if (choice < 200) {
     command.call = Call::reload;
     command.reload = ReloadChoice(random.below(3));
     command.late = random.below(30);
     command.amount = some_ms(random, {0, 1, 30});
     if (random.chance(40)) command.lost = 1 + random.below(5);
+  } else {
+    command.call = Call::forget;
   }
   return command;
 }
@@ -188,7 +195,7 @@ uint64_t Random::next() {
 }
 
 const std::vector<std::string>& all_operations() {
-  static const std::vector<std::string> names = {"pull", "delete", "update", "custom"};
+  static const std::vector<std::string> names = {"pull", "delete", "update", "once", "custom"};
   return names;
 }
 
@@ -201,7 +208,7 @@ RandomHistory make_history(uint64_t seed, size_t length) {
   Random random(seed);
   RandomHistory history{.seed = seed, .length = length};
   make_settings(random, history);
-  Names names{1 + random.below(4), 1 + random.below(random.chance(50) ? 1 : 3), kNodes};
+  Names names{1 + random.below(5), 1 + random.below(random.chance(50) ? 1 : 3), kNodes};
   std::vector<RandomCommand>& commands = history.commands;
   if (random.chance(4)) {
     history.settings.max_queue = 100;
@@ -230,13 +237,13 @@ std::string show(const EngineSettings& settings) {
   std::string out = fmt::format(
       "scope={} references={} multi={} retain_completed={} retain_permanent_failure={} retain_released={} "
       "claim_timeout={} bond_grace={} max_hold={} stall_timeout={} max_queue={} max_waiters={} "
-      "max_references={}",
+      "max_references={} max_keep={}",
       settings.default_scope == Scope::resource ? "resource" : "operation",
       settings.server_keeps_references ? "server" : "client", settings.allow_multi_node_download,
       settings.retain_completed.count(), settings.retain_permanent_failure.count(),
       settings.retain_released.count(), settings.claim_timeout.count(), settings.bond_grace.count(),
       settings.max_hold.count(), settings.stall_timeout.count(), settings.max_queue, settings.max_waiters,
-      settings.max_references);
+      settings.max_references, settings.max_keep.count());
   for (const OperationRules& rules : settings.operations)
     out += fmt::format(" {}[{} references={} guard={}{}]", rules.name,
                        rules.on_success == OnSuccess::share ? "share" : "handoff",
@@ -247,10 +254,10 @@ std::string show(const EngineSettings& settings) {
 }
 
 std::string show(const RandomCommand& command) {
-  constexpr const char* kCalls[] = {"pass_time", "lock",       "unlock",     "renew",       "cancel",
-                                    "status",    "break_hold", "add_ref",    "release_ref", "release_node",
-                                    "subscribe", "close_bond", "break_poll", "end_poll",    "undelivered",
-                                    "list",      "reload"};
+  constexpr const char* kCalls[] = {"pass_time",    "lock",       "unlock",     "renew",      "cancel",
+                                    "status",       "break_hold", "forget",     "add_ref",    "release_ref",
+                                    "release_node", "subscribe",  "close_bond", "break_poll", "end_poll",
+                                    "undelivered",  "list",       "reload"};
   constexpr const char* kChosen[] = {"", "holder:", "front:"};
   constexpr const char* kTokens[] = {"", " token=current", " token=released", " token=unknown"};
   constexpr const char* kTimes[] = {"", " just before the deadline", " at the deadline",
@@ -273,6 +280,8 @@ std::string show(const RandomCommand& command) {
   if (command.dereference) out += " dereference";
   if (command.call == Call::unlock) out += command.success ? " success" : " failure";
   if (command.permanent) out += " permanent";
+  if (command.keep) out += fmt::format(" keep={}", command.keep->count());
+  if (!command.result.empty()) out += " result=" + command.result;
   if (!command.error.empty()) out += fmt::format(" \"{}\"", command.error);
   if (command.progress)
     out += fmt::format(" progress={}/{}", command.progress->done, command.progress->total);

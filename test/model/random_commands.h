@@ -41,6 +41,7 @@ enum class Call : uint8_t {
   cancel,
   status,
   break_hold,
+  forget,
   add_reference,
   release_reference,
   release_node,
@@ -70,7 +71,9 @@ struct RandomCommand {
   bool dereference = false;
   bool success = false;
   bool permanent = false;
-  std::string error;  // of unlock; the reason of break; the info of lock
+  std::string error;             // of unlock; the reason of break; the info of lock
+  std::optional<Duration> keep;  // of a success (S38)
+  std::string result;            // of a success (S39)
   std::optional<Progress> progress;
   uint64_t poll = 0;
   uint64_t bond = 0;

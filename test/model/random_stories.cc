@@ -40,11 +40,13 @@ class Story {
     command.token = TokenChoice::current;
     return command;
   }
-  void unlock(bool success, bool permanent = false) {
+  RandomCommand& unlock(bool success, bool permanent = false) {
     RandomCommand& command = holder(Call::unlock);
     command.success = success;
     command.permanent = permanent;
     if (!success) command.error = "story";
+    if (success && chance(50)) command.result = chance(50) ? "r1" : "r2";
+    return command;
   }
   void deadline() {
     say(Call::pass_time).time = chance(50) ? TimeChoice::at_deadline : TimeChoice::after_deadline;
@@ -131,7 +133,7 @@ void queue_that_ends(Story& story) {
         break;
       case 7:
       case 8:
-        story.operation(all_operations()[story.below(4)]);
+        story.operation(all_operations()[story.below(5)]);
         story.say(Call::lock, who).scope = Scope::operation;
         story.unlock(true);
         story.operation(own);
@@ -204,13 +206,13 @@ void references_that_go(Story& story) {
 
 // S7: who waits behind a waiter of another lane, and how that one goes.
 void waiter_behind_a_waiter(Story& story) {
-  const std::string first = all_operations()[story.below(4)], second = all_operations()[story.below(4)];
+  const std::string first = all_operations()[story.below(5)], second = all_operations()[story.below(5)];
   story.operation(first);
   story.say(Call::lock, 0).scope = Scope::operation;
   const uint64_t poll = story.poll(1);
   story.operation(second);
   story.say(Call::lock, 2).scope = Scope::resource;
-  story.operation(all_operations()[story.below(4)]);
+  story.operation(all_operations()[story.below(5)]);
   story.say(Call::lock, 3);
   story.operation(second);
   if (story.chance(50))
@@ -222,11 +224,55 @@ void waiter_behind_a_waiter(Story& story) {
   story.unlock(story.chance(50));
 }
 
+// S38 to S40: a success that says for how long it counts, and who asks before and after that.
+void success_that_is_kept(Story& story) {
+  if (story.chance(60)) story.operation("once");
+  const std::string own = story.operation();
+  story.say(Call::lock, 0);
+  if (story.chance(50)) story.poll(1);
+  if (story.chance(50)) story.say(Call::lock, 2);
+  story.unlock(true).keep = std::chrono::milliseconds(story.chance(50) ? 1 : 80);
+  for (uint32_t more = 1 + story.below(4); more > 0; --more) {
+    switch (story.below(9)) {
+      case 0:
+        story.say(Call::lock, 3);
+        story.unlock(true).result = "r3";
+        break;
+      case 1:
+        story.say(story.chance(50) ? Call::lock : Call::status, 2);
+        break;
+      case 2:
+        story.say(Call::subscribe, 2 + story.below(2));
+        break;
+      case 3:
+      case 4: {
+        RandomCommand& again = story.say(Call::reload);
+        again.reload = ReloadChoice(story.below(3));
+        again.amount = std::chrono::milliseconds(story.below(3));
+        break;
+      }
+      case 5:
+        story.say(Call::forget);
+        if (story.chance(50)) story.say(Call::reload).reload = ReloadChoice(story.below(3));
+        break;
+      case 6:
+        story.operation(all_operations()[story.below(5)]);
+        story.say(Call::lock, 1).scope = Scope::operation;
+        story.unlock(true);
+        story.operation(own);
+        break;
+      default:
+        story.deadline();
+    }
+  }
+  story.say(Call::lock, 3);
+}
+
 }  // namespace
 
 void tell_story(Random& random, std::vector<RandomCommand>& commands, const Names& names) {
   Story story(random, commands, names);
-  switch (random.below(6)) {
+  switch (random.below(7)) {
     case 0:
       return grant_that_reaches_nobody(story);
     case 1:
@@ -237,6 +283,8 @@ void tell_story(Random& random, std::vector<RandomCommand>& commands, const Name
       return waiter_that_is_silent(story);
     case 4:
       return references_that_go(story);
+    case 5:
+      return success_that_is_kept(story);
     default:
       return waiter_behind_a_waiter(story);
   }
