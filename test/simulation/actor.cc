@@ -16,7 +16,11 @@ class Actor::Connection final : public Remote {
     auto [calls, errands] = std::move(under_way.front());
     under_way.pop_front();
     actor_.history_.end(calls, status, body, stamp, actor_.schedule_.now());
-    for (const Call* call : calls) actor_.schedule_.note(show(*call, Schedule::kStart));
+    for (const Call* call : calls) {
+      actor_.schedule_.note(show(*call, Schedule::kStart));
+      if (call->state == "skipped" && !call->told_result.empty()) ++actor_.rare_["results told to who skips"];
+      if (call->kind == CallKind::forget && call->done) ++actor_.rare_["successes forgotten"];
+    }
     actor_.answered(errands, calls);
   }
   void on_bytes(const std::string&, uint64_t) override {}
@@ -175,12 +179,15 @@ std::string Actor::lock_body(const Move& move, const Errand& errand) const {
   return body + "}";
 }
 
-std::string Actor::unlock_body(const Move& move, const Errand& errand) const {
+std::string Actor::unlock_body(const Move& move, const Errand& errand) {
   std::string body = "{" + who_and_lane(errand);
   if (move.token == Which::right && errand.token != 0) body += fmt::format(R"(,"token":{})", errand.token);
   if (move.token == Which::stale && last_token_ != 0) body += fmt::format(R"(,"token":{})", last_token_);
   if (move.how != How::success) body += R"(,"error":"simulated")";
   if (move.how == How::for_good) body += R"(,"permanent":true)";
+  if (move.keep.count() >= 0) body += fmt::format(R"(,"keep_ms":{})", to_ms(move.keep));
+  // Like no other, so that whoever is told it can be asked whose it is.
+  if (move.result) body += fmt::format(R"(,"result":"{} #{}")", node_, ++last_result_);
   return body + "}";
 }
 
@@ -220,6 +227,10 @@ void Actor::make(const Move& move) {
       return send({.target = "/admin/break",
                    .body = fmt::format(R"({{"type":"{}","resource_id":"{}","reason":"simulated"}})",
                                        move.type, move.resource)},
+                  {});
+    case MoveKind::forget:
+      return send({.target = "/admin/forget",
+                   .body = fmt::format(R"({{"type":"{}","resource_id":"{}"}})", move.type, move.resource)},
                   {});
     case MoveKind::references:
       return send({.post = false, .target = "/refs?resource_id=" + move.resource}, {});

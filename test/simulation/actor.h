@@ -48,7 +48,7 @@ class Actor {
   Errand& errand_for(const Move& move);
   Errand* latest(const Move& move);
   std::string lock_body(const Move& move, const Errand& errand) const;
-  std::string unlock_body(const Move& move, const Errand& errand) const;
+  std::string unlock_body(const Move& move, const Errand& errand);
   std::string who_and_lane(const Errand& errand) const;
   void open_stream(const std::string& target, bool comes_back);
 
@@ -58,7 +58,7 @@ class Actor {
   const Connect connect_;
   Rare& rare_;
   bool left_ = false;
-  uint64_t last_request_ = 0, last_token_ = 0;
+  uint64_t last_request_ = 0, last_token_ = 0, last_result_ = 0;
   std::deque<Errand> errands_;
   std::vector<std::unique_ptr<Connection>> connections_;  // the last two are in use
   std::vector<std::unique_ptr<Stream>> streams_;

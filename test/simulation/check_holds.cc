@@ -162,7 +162,8 @@ void Checker::first_in_first_out() {
 
 // Since when the requester is known to have waited for this grant without a break; never: not known.
 Time Checker::waits_since(const Grant& grant) const {
-  if (grant.type == "pull" || grant.type == "delete") return kNever;  // a success ends a wait (S10), silently
+  // A success ends a wait (S10), silently.
+  if (grant.type == "pull" || grant.type == "delete" || grant.type == "once") return kNever;
   for (const auto& [token, other] : grants_)  // an earlier one may have run out without its knowing
     if (token < grant.token && other.lane() == grant.lane() && other.who() == grant.who()) return kNever;
   Time queued = kNever, last = kNever;

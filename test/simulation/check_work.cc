@@ -20,14 +20,16 @@ void Checker::done_once() {
   for (const auto& [resource, calls] : by_resource_) {
     const Call* deleted = nullptr;  // the latest delete that surely was done
     for (const Call* call : calls) {
-      if (call->kind != CallKind::lock || call->type != "pull" || !call->has_returned()) continue;
+      if (call->kind != CallKind::lock || !call->has_returned()) continue;
+      if (call->state == "acquired" && (call->type == "pull" || call->type == "once"))
+        done_again(*call, calls);
+      if (call->type != "pull") continue;
       deleted = nullptr;
       for (const Call* other : calls)
         if (is_success(*other, "delete") && other->has_returned() && !other->already &&
             other->returned < first_ask(*call) && (deleted == nullptr || other->invoked > deleted->invoked))
           deleted = other;
       if (call->state == "skipped") skipped(*call, calls, deleted);
-      if (call->state == "acquired") pulled_again(*call, calls);
     }
   }
 }
@@ -58,19 +60,20 @@ void Checker::skipped(const Call& call, const Calls& calls, const Call* deleted)
             show(call));
 }
 
-void Checker::pulled_again(const Call& call, const Calls& calls) {
+void Checker::done_again(const Call& call, const Calls& calls) {
   const auto found = grants_.find(call.told_token);
   if (found == grants_.end() || found->second.learned != call.returned) return;
   const Grant& grant = found->second;
   for (const Call* done : calls) {
-    if (!is_success(*done, "pull") || !done->has_returned() || done->already || done->token == 0) continue;
+    if (!is_success(*done, call.type) || !done->has_returned() || done->already || done->token == 0) continue;
     if (done->returned >= grant.invoked || done->token == grant.token) continue;
-    if (std::min(later(done->invoked, what_.settings.retain_completed), what_.clock_set) <= call.returned)
-      continue;
+    if (std::min(later(done->invoked, keep_of(*done)), what_.clock_set) <= call.returned) continue;
     const bool undone = std::ranges::any_of(calls, [&](const Call* other) {
       if (!may_be_between(*other, done->invoked, call.returned)) return false;
-      if (is_success(*other, "delete") || is_success(*other, "update")) return true;
-      return other->kind == CallKind::unlock && other->type == "pull" && other != done &&
+      for (const std::string_view voids : {"pull", "delete", "update"})
+        if (voids != call.type && is_success(*other, voids)) return true;
+      if (other->kind == CallKind::forget && other->type == call.type) return true;
+      return other->kind == CallKind::unlock && other->type == call.type && other != done &&
              may_have_worked(*other);
     });
     if (!undone) violation("done twice: {}; and then {}", show(*done), show(call));

@@ -19,6 +19,8 @@ std::vector<std::string> Checker::run() {
   unknown_grants();
   first_in_first_out();
   done_once();
+  results();
+  results_of_events();
   references();
   answers_before_events();
   streams();

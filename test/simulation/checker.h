@@ -26,6 +26,7 @@ struct Judged {
   Time start{};
   bool slow_disk = false;   // at some time: then it is not known when something happened that was told late
   Time clock_set = kNever;  // ahead: from then on what ends at a point in time may end early
+  bool clock_back = false;  // at some time: then a restart may have made it end late
 };
 
 // One line for each violation; empty: none.

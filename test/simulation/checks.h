@@ -90,7 +90,7 @@ class Checker {
   void done_once();
   Time first_ask(const Call& call) const;
   void skipped(const Call& call, const Calls& calls, const Call* deleted);
-  void pulled_again(const Call& call, const Calls& calls);
+  void done_again(const Call& call, const Calls& calls);
   void references();
   std::set<std::string> nodes_of(const Calls& calls) const;
   static bool adds(const Call& call, const std::string& node);
@@ -99,6 +99,14 @@ class Checker {
   static bool surely_drops(const Call& call);
   void reference(const Call& look, const std::string& node, const Calls& of_resource);
   static bool deletes_node(const Call& call, const std::string& node);
+
+  // check_kept.cc
+  Duration keep_of(const Call& done) const;
+  bool may_be_told(const Call& told, const Call& done) const;
+  void results();
+  void result_of(const Call& told, const Calls& calls);
+  void ran_out(const Call& call, const Calls& calls);
+  void results_of_events();
 
   // check_events.cc
   void answers_before_events();

@@ -25,6 +25,11 @@ bool flag_in(element json, const char* name) {
   bool flag = false;
   return json[name].get(flag) == simdjson::SUCCESS && flag;
 }
+std::optional<Duration> given_time_in(element json, const char* name) {
+  uint64_t number = 0;
+  if (json[name].get(number) != simdjson::SUCCESS) return std::nullopt;
+  return std::chrono::milliseconds(int64_t(number));
+}
 Duration time_in(element json, const char* name) {
   return std::chrono::milliseconds(int64_t(number_in(json, name)));
 }
@@ -37,6 +42,7 @@ CallKind kind_of(std::string_view path) {
       {"/cancel", CallKind::cancel},
       {"/lock/status", CallKind::status},
       {"/admin/break", CallKind::break_hold},
+      {"/admin/forget", CallKind::forget},
       {"/refs", CallKind::references},
       {"/refs/add", CallKind::add_reference},
       {"/refs/release", CallKind::release_reference},
@@ -64,6 +70,8 @@ void read_asked(Call& call, element json, bool by_default) {
   call.token = number_in(json, "token");
   call.lease = time_in(json, "lease_ms");
   call.wait = time_in(json, "wait_ms");
+  call.keep = given_time_in(json, "keep_ms");
+  call.result = text_in(json, "result");
 }
 
 void read_told(Call& call, element json) {
@@ -71,7 +79,10 @@ void read_told(Call& call, element json) {
   call.told_token = number_in(json, "token");
   call.position = uint32_t(number_in(json, "position"));
   call.done = flag_in(json, "released") || flag_in(json, "renewed") || flag_in(json, "cancelled") ||
-              flag_in(json, "broken") || flag_in(json, "changed");
+              flag_in(json, "broken") || flag_in(json, "changed") || flag_in(json, "forgotten");
+  call.told_keep = given_time_in(json, "keep_ms");
+  call.told_result = text_in(json, "result");
+  call.completed_by = text_in(json, "completed_by");
   call.already = flag_in(json, "already");
   element holder;
   if (json["holder"].get(holder) == simdjson::SUCCESS && holder.is_object())
@@ -85,9 +96,9 @@ void read_told(Call& call, element json) {
 }  // namespace
 
 std::string_view name_of(CallKind kind) {
-  static constexpr std::string_view names[] = {"lock",           "unlock",       "renew", "cancel",
-                                               "status",         "break",        "refs",  "add reference",
-                                               "drop reference", "release node", "other"};
+  static constexpr std::string_view names[] = {"lock",          "unlock",         "renew",        "cancel",
+                                               "status",        "break",          "forget",       "refs",
+                                               "add reference", "drop reference", "release node", "other"};
   return names[size_t(kind)];
 }
 
@@ -191,6 +202,7 @@ void History::read(SeenStream& stream, const std::string& bytes, uint64_t stamp,
     seen.node = text_in(json, "node_id");
     seen.request = text_in(json, "request_id");
     seen.token = number_in(json, "token");
+    seen.result = text_in(json, "result");
     if (stream.first_stamp == 0) stream.first_stamp = stamp;
     stream.events.push_back(std::move(seen));
   }
@@ -201,6 +213,8 @@ std::string show(const Call& call, Time start) {
   if (call.token != 0) text += fmt::format(" token={}", call.token);
   if (call.kind == CallKind::unlock)
     text += call.success ? " success" : call.permanent ? " for good" : " failure";
+  if (call.keep) text += fmt::format(" keep={}ms", to_ms(*call.keep));
+  if (!call.result.empty()) text += " result=" + call.result;
   if (call.resource_scope) text += " scope=resource";
   if (call.lease.count() > 0) text += fmt::format(" lease={}ms", to_ms(call.lease));
   if (call.wait.count() > 0) text += fmt::format(" wait={}ms", to_ms(call.wait));
@@ -211,6 +225,9 @@ std::string show(const Call& call, Time start) {
   text += fmt::format("-> {} {} {}", (call.returned - start).count(), call.status, call.state);
   if (call.told_token != 0) text += fmt::format(" token={}", call.told_token);
   if (call.holder_token != 0) text += fmt::format(" holder={}", call.holder_token);
+  if (call.told_keep) text += fmt::format(" keep={}ms", to_ms(*call.told_keep));
+  if (!call.completed_by.empty()) text += " by " + call.completed_by;
+  if (!call.told_result.empty()) text += " result=" + call.told_result;
   if (call.done) text += call.already ? " done already" : " done";
   return text;
 }

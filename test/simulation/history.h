@@ -3,6 +3,7 @@
 
 #include <deque>
 #include <map>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -19,6 +20,7 @@ enum class CallKind : uint8_t {
   cancel,
   status,
   break_hold,
+  forget,
   references,
   add_reference,
   release_reference,
@@ -36,8 +38,10 @@ struct Call {
        progress = false;
   uint64_t token = 0;  // 0: none was given
   Duration lease{}, wait{};
-  LinkPtr link;         // none: in a batch, which is nobody's bond
-  uint64_t number = 0;  // which of the link's requests it is
+  std::optional<Duration> keep;  // S38
+  std::string result;            // S39
+  LinkPtr link;                  // none: in a batch, which is nobody's bond
+  uint64_t number = 0;           // which of the link's requests it is
   Time invoked{};
   // What was told. Never: the answer was lost, or is under way.
   Time returned = kNever;
@@ -48,6 +52,8 @@ struct Call {
   uint32_t position = 0;
   bool done = false;     // released, renewed, cancelled, broken, changed
   bool already = false;  // S15
+  std::optional<Duration> told_keep;
+  std::string told_result, completed_by;
   std::vector<std::string> nodes;
   bool more_nodes = false;
 
@@ -62,6 +68,7 @@ struct SeenEvent {
   bool reset = false;
   std::string kind, type, resource, node, request;
   uint64_t token = 0;
+  std::string result;
   Time seen{};
   uint64_t stamp = 0;
 };

@@ -20,6 +20,7 @@ ServerSettings random_server(Random& random) {
   engine.allow_multi_node_download = !random.chance(10);
   engine.retain_completed =
       random.of<Duration>({milliseconds(0), milliseconds(700), std::chrono::minutes(5)});
+  engine.max_keep = random.of<Duration>({milliseconds(600), std::chrono::hours(1)});
   engine.retain_permanent_failure = random.of<Duration>({milliseconds(0), milliseconds(500), seconds(10)});
   engine.retain_released = random.of<Duration>({milliseconds(200), seconds(60)});
   engine.claim_timeout = random.of<Duration>({milliseconds(400), seconds(2), seconds(10)});
@@ -42,14 +43,18 @@ struct Share {
   unsigned weight;
 };
 constexpr Share kShares[] = {
-    {MoveKind::lock, 300},        {MoveKind::unlock, 210},       {MoveKind::renew, 40},
-    {MoveKind::cancel, 30},       {MoveKind::status, 70},        {MoveKind::break_hold, 12},
-    {MoveKind::references, 40},   {MoveKind::add_reference, 30}, {MoveKind::release_reference, 30},
-    {MoveKind::release_node, 8},  {MoveKind::batch, 40},         {MoveKind::list, 10},
-    {MoveKind::subscribe, 50},    {MoveKind::close, 40},         {MoveKind::stop_reading, 10},
-    {MoveKind::go_on_reading, 8}, {MoveKind::library, 40},       {MoveKind::crash, 10},
-    {MoveKind::pause, 8},         {MoveKind::slow_disk, 10},     {MoveKind::sync_fails, 4},
-    {MoveKind::set_clock, 3},     {MoveKind::change_life, 3},
+    {MoveKind::lock, 300},         {MoveKind::unlock, 210},
+    {MoveKind::renew, 40},         {MoveKind::cancel, 30},
+    {MoveKind::status, 70},        {MoveKind::break_hold, 12},
+    {MoveKind::forget, 8},         {MoveKind::references, 40},
+    {MoveKind::add_reference, 30}, {MoveKind::release_reference, 30},
+    {MoveKind::release_node, 8},   {MoveKind::batch, 40},
+    {MoveKind::list, 10},          {MoveKind::subscribe, 50},
+    {MoveKind::close, 40},         {MoveKind::stop_reading, 10},
+    {MoveKind::go_on_reading, 8},  {MoveKind::library, 40},
+    {MoveKind::crash, 10},         {MoveKind::pause, 8},
+    {MoveKind::slow_disk, 10},     {MoveKind::sync_fails, 4},
+    {MoveKind::set_clock, 3},      {MoveKind::change_life, 3},
 };
 
 MoveKind random_kind(Random& random) {
@@ -86,6 +91,8 @@ Move random_move(Random& random, const Plan& plan, const std::vector<std::string
   if (random.chance(3)) move.lease = milliseconds(random.between(100, 1500));
   if (!random.chance(3)) move.wait = milliseconds(random.between(1, 2500));
   move.time = milliseconds(random.between(1, random.chance(3) ? 1500 : 200));
+  if (random.chance(2)) move.keep = milliseconds(random.between(0, 3) * random.between(0, 900));
+  move.result = random.chance(2);
   return move;
 }
 
@@ -98,9 +105,9 @@ Plan make_plan(uint64_t seed) {
   plan.server = random_server(random);
   plan.actors = unsigned(random.between(2, 6));
   const bool crowded = random.chance(3);  // everybody wants the same
-  const std::vector<std::string> types = crowded ? std::vector<std::string>{"own"}
+  const std::vector<std::string> types = crowded ? std::vector<std::string>{random.chance(2) ? "own" : "once"}
                                          : random.chance(3)
-                                             ? std::vector<std::string>{"pull", "delete"}
+                                             ? std::vector<std::string>{"pull", "delete", "once"}
                                              : std::vector<std::string>{"pull", "update", "delete", "own"};
   std::vector<std::string> resources;
   for (int64_t i = crowded ? 1 : random.between(1, 3); i > 0; --i)
@@ -120,10 +127,10 @@ Plan make_plan(uint64_t seed) {
 
 std::string show(const Move& move) {
   static constexpr std::string_view names[] = {
-      "lock",       "unlock",        "renew",          "cancel",        "status",        "break",
-      "references", "add reference", "drop reference", "release node",  "batch",         "list",
-      "subscribe",  "close",         "stop reading",   "go on reading", "library",       "crash",
-      "pause",      "slow disk",     "a sync fails",   "set the clock", "change of life"};
+      "lock",   "unlock",     "renew",         "cancel",         "status",        "break",
+      "forget", "references", "add reference", "drop reference", "release node",  "batch",
+      "list",   "subscribe",  "close",         "stop reading",   "go on reading", "library",
+      "crash",  "pause",      "slow disk",     "a sync fails",   "set the clock", "change of life"};
   std::string text = fmt::format("{:>9} {}", move.at.count(), names[size_t(move.kind)]);
   if (move.kind >= MoveKind::crash) return text + fmt::format(" ({} ms)", to_ms(move.time));
   text += fmt::format(" by n{}: {} {}", move.actor, move.type, move.resource);
@@ -136,6 +143,8 @@ std::string show(const Move& move) {
   if (move.how != How::success) text += move.how == How::failure ? " failure" : " for good";
   if (move.lease.count() > 0) text += fmt::format(" lease={}ms", to_ms(move.lease));
   if (move.wait.count() > 0) text += fmt::format(" wait={}ms", to_ms(move.wait));
+  if (move.keep.count() >= 0) text += fmt::format(" keep={}ms", to_ms(move.keep));
+  if (move.result) text += " result";
   return text;
 }
 
@@ -145,13 +154,13 @@ std::string show(const ServerSettings& settings) {
       "loops={} scope={} references={} multi={} retain_completed={}ms retain_permanent={}ms "
       "retain_released={}ms "
       "claim={}ms grace={}ms max_hold={}ms stall={}ms told={} segment={} zero_ahead={} snapshot_after={} "
-      "backlog={}",
+      "backlog={} max_keep={}ms",
       settings.loops, engine.default_scope == Scope::resource ? "resource" : "operation",
       engine.server_keeps_references, engine.allow_multi_node_download, to_ms(engine.retain_completed),
       to_ms(engine.retain_permanent_failure), to_ms(engine.retain_released), to_ms(engine.claim_timeout),
       to_ms(engine.bond_grace), to_ms(engine.max_hold), to_ms(engine.stall_timeout), engine.most_told,
       settings.journal.segment_bytes, settings.journal.zero_ahead_bytes,
-      settings.journal.snapshot_after_bytes, settings.stream_backlog);
+      settings.journal.snapshot_after_bytes, settings.stream_backlog, to_ms(engine.max_keep));
 }
 
 }  // namespace turnstile::sim

@@ -17,6 +17,7 @@ enum class MoveKind : uint8_t {
   cancel,
   status,
   break_hold,
+  forget,
   references,
   add_reference,
   release_reference,
@@ -53,6 +54,8 @@ struct Move {
   How how = How::success;
   Way way = Way::long_poll;
   Duration lease{}, wait{}, time{};
+  Duration keep{-1};    // unlock: how long the success counts; below 0: not said
+  bool result = false;  // unlock: a text of its own for those who skip
 };
 
 struct Plan {

@@ -9,7 +9,11 @@
 namespace turnstile::sim {
 
 #define TURNSTILE_PLANT(name, what) Plant::name,
-inline constexpr Plant kSimulationPlants[] = {TURNSTILE_SERVER_PLANTS(TURNSTILE_PLANT)};
+inline constexpr Plant kSimulationPlants[] = {
+    TURNSTILE_SERVER_PLANTS(TURNSTILE_PLANT)
+    // Of the engine's, those that show what its checker knows of S38 to S40.
+    Plant::keep_ignored,
+    Plant::keep_begins_anew, Plant::snapshot_without_result, Plant::forgotten_until_restart};
 #undef TURNSTILE_PLANT
 
 inline constexpr uint64_t kMostHistories = 10'000;

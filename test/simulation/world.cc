@@ -55,7 +55,8 @@ class World {
 
  private:
   Judged judged() const {
-    return {history_, plan_.server.engine, disturbances_, Schedule::kStart, slow_disk_, clock_set_};
+    return {history_,   plan_.server.engine, disturbances_, Schedule::kStart,
+            slow_disk_, clock_set_,          clock_back_};
   }
 
   void make(const Move& move) {
@@ -88,6 +89,7 @@ class World {
       case MoveKind::set_clock:
         schedule_.wall_skew += move.reset ? -seconds(3600) : seconds(3600);
         if (!move.reset) clock_set_ = std::min(clock_set_, schedule_.now());
+        clock_back_ = clock_back_ || move.reset;
         return;
       case MoveKind::change_life:
         return change_life();
@@ -126,8 +128,10 @@ class World {
     if (server_.is_up() || finished_) return;
     if (schedule_.depth() > 0) return schedule_.after(Duration(100), [this] { start_when_possible(); });
     schedule_.note("start");
-    if (schedule_.random.chance(8))
-      schedule_.wall_skew -= seconds(schedule_.random.between(1, 5));  // a flat battery
+    if (schedule_.random.chance(8)) {  // a flat battery
+      schedule_.wall_skew -= seconds(schedule_.random.between(1, 5));
+      clock_back_ = true;
+    }
     start();
     if (!healed_ && schedule_.random.chance(5))  // what made it crash may still be there
       schedule_.after(milliseconds(schedule_.random.between(1, 60)), [this] { crash(milliseconds(5)); });
@@ -191,6 +195,7 @@ class World {
   std::vector<Disturbance> disturbances_;
   std::vector<std::string> violations_;
   Time clock_set_ = kNever;
+  bool clock_back_ = false;
   uint64_t crashes_ = 0;
   bool slow_disk_ = false, healed_ = false, finished_ = false;
 };
