@@ -15,7 +15,7 @@ namespace {
 using namespace std::chrono_literals;
 
 constexpr auto kAwayFor = 1s;
-constexpr auto kLookEvery = 2s;
+constexpr auto kLookEvery = 3s;
 constexpr auto kLateForgotten = 1min;  // a blob that nobody has asked about for so long is not late any more
 // Not `pull`: that would be skipped. An operation without rules is a plain mutex.
 constexpr const char* kPullAgain = "pull-again";
@@ -294,7 +294,7 @@ std::optional<std::string> LockArbiter::claim_name() {
   request.operation = kName;
   request.resource = "turnstile-content/" + options_.node;
   request.request_id = options_.identity;  // so that a restart of this plugin gets its own hold again
-  request.lease = 10s;
+  request.lease = 30s;
   request.info = options_.machine;
   Expected<Grant> grant = server_->try_lock(request);
   if (grant && grant->hold) {
@@ -310,7 +310,7 @@ std::optional<std::string> LockArbiter::claim_name() {
   std::string wrong = fmt::format(
       "The node name {} belongs to {}. Two nodes with one name would count as one, and lose content: give "
       "this "
-      "one another --node. If that one is gone for good, it is free after 10 seconds.",
+      "one another --node. If that one is gone for good, it is free after 30 seconds.",
       options_.node, who);
   log_error("two nodes of one name", {{"error", wrong}});
   options_.metrics->set_lock_server(true, wrong);

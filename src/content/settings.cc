@@ -33,7 +33,7 @@ constexpr Row kRows[] = {
      "while no server can be reached: make containerd wait, or pull alone (wait)"},
     {"visible-within", "DURATION", "how long a mount may take to show what another node has written (10s)"},
     {"settled-after", "DURATION",
-     "nothing is removed for so long after the server's start, where there are no hard links (30s)"},
+     "nothing is removed for so long after the server's start, where there are no hard links (10s)"},
     {"keep-unused", "DURATION", "keep what this node does not use any more for so long (0s: not at all)"},
     {"keep-unused-bytes", "BYTES", "at most so much of it, the oldest goes first; K, M, G, T (no limit)"},
     {"references", "server|client", "who counts a blob's users, as the server was told, too (server)"},

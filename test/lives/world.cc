@@ -66,6 +66,7 @@ World* the_world = nullptr;
 // One thread of a plugin, or of containerd beside it.
 struct Task {
   int node;
+  bool settles = false;  // the thread that tells the server what is used
   std::unique_ptr<sim::Fiber> fiber;
   uint64_t sleep = 0;  // the number of the sleep that it is in
 };
@@ -134,10 +135,11 @@ class World {
       schedule_.run_until(std::min(end, schedule_.now() + 1s));
   }
 
-  void begin(int node, std::function<void()> body) {
+  void begin(int node, std::function<void()> body, bool settles = false) {
     auto task = std::make_unique<Task>();
     Task* const at = task.get();
     at->node = node;
+    at->settles = settles;
     at->fiber = std::make_unique<sim::Fiber>([body = std::move(body)] {
       try {
         body();
@@ -187,7 +189,9 @@ class World {
     const std::shared_ptr<Wire> wire = machines_[current_->node].wire;
     if (wire->dead) throw Crashed{};
     if (schedule_.random.chance(2)) return;
-    const bool long_one = server_.faults && !is_calm() && schedule_.random.chance(25);
+    // Without links a node must be able to say what it uses, soon after the server has forgotten it.
+    const bool may_last = server_.faults && !is_calm() && !(without_links_ && current_->settles);
+    const bool long_one = may_last && schedule_.random.chance(25);
     if (long_one) count(std::string("stood still ") + where);
     const auto time =
         milliseconds(long_one ? schedule_.random.between(8'000, 30'000) : schedule_.random.between(0, 60));
@@ -232,13 +236,16 @@ class World {
     if (std::exchange(machine.released, false))
       std::erase_if(machine.told, [&](int blob) { return !machine.rows->size_of(digests_[size_t(blob)]); });
     ContentStore* const store = machine.store.get();
-    begin(index, [this, store] {
-      for (;;) {
-        (void)store->lives().work();
-        sleep(healed_ ? 1s : 250ms);
-        if (machines_[current_->node].wire->dead) throw Crashed{};
-      }
-    });
+    begin(
+        index,
+        [this, store] {
+          for (;;) {
+            (void)store->lives().work();
+            sleep(healed_ ? 1s : 250ms);
+            if (machines_[current_->node].wire->dead) throw Crashed{};
+          }
+        },
+        true);
     begin(index, [this, store, index] { be_containerd(*store, index); });
   }
 
