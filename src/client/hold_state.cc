@@ -69,7 +69,7 @@ Expected<void> Hold::State::renew() {
   } else if (lease.error().code == ErrorCode::lost) {
     lost();
   }
-  if (const auto keeper = this->keeper()) keeper->wake_by(now());  // it tells of the change
+  if (const auto keeper = this->keeper()) tell_by(*keeper);
   if (!lease) return std::unexpected(lease.error());
   return {};
 }
@@ -84,7 +84,13 @@ void Hold::State::on_change(std::function<void(HoldState)> callback) {
   }
   if (!keeper) return;
   keeper->add(shared_from_this());
-  keeper->wake_by(now());
+  tell_by(*keeper);
+}
+
+// Its thread tells of a change, if there is one.
+void Hold::State::tell_by(Keeper& keeper) const {
+  const Clock::time_point at = now();
+  state() == HoldState::held ? keeper.wake_by(at) : keeper.tell_now(at);
 }
 
 void Hold::State::keep_bond(Subscription bond) {

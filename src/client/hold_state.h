@@ -67,6 +67,7 @@ class Hold::State : public std::enable_shared_from_this<Hold::State> {
   void tell_changes(Clock::time_point now);
   Clock::time_point next_renewal() const;
   Clock::time_point next_change(Clock::time_point now) const;
+  Clock::time_point next_change() const { return next_change(now()); }
   Clock::duration margin() const;
 
  private:
@@ -74,6 +75,7 @@ class Hold::State : public std::enable_shared_from_this<Hold::State> {
   HoldState state_at(Clock::time_point now) const TS_REQUIRES(mutex_);
   Clock::time_point renewal_time() const TS_REQUIRES(mutex_);
   std::shared_ptr<client::Keeper> keeper() const;
+  void tell_by(client::Keeper& keeper) const;
   Clock::time_point now() const { return caller_->timing().now(); }
 
   const Granted granted_;

@@ -121,6 +121,62 @@ TEST_F(Keeping, SendsProgressAtMostOnceASecond) {
   EXPECT_EQ(calls(), 2u);
 }
 
+TEST_F(Keeping, NoRateOfProgressDisturbsARenewalInFlight) {
+  test.timing->advance(4s);
+  bool stopped = false;
+  test.transport->script.push_back([&](const Exchange& exchange) {
+    for (uint64_t i = 0; i < 1'000; ++i) hold.report_progress(i, 1'000);
+    stopped = exchange.stop.stop_requested();
+    return answer(200, kRenewed);
+  });
+  step();
+  EXPECT_FALSE(stopped);
+  EXPECT_EQ(hold.believed_until(), test.timing->now() + 9s);
+  // The last of them travels a second later.
+  test.timing->advance(1s);
+  test.transport->then(answer(200, kRenewed));
+  step();
+  EXPECT_NE(last().body.find(R"("done":999,"total":1000)"), std::string::npos);
+}
+
+TEST_F(Keeping, NewHoldsOfTheSameLeaseDoNotDisturbARenewalInFlight) {
+  test.timing->advance(4s);
+  std::vector<Hold> more;
+  bool stopped = false;
+  test.transport->script.push_back([&](const Exchange& exchange) {
+    for (int i = 0; i < 10; ++i) {
+      test.transport->then(answer(200, kAcquired));
+      more.push_back(take());
+    }
+    stopped = exchange.stop.stop_requested();
+    return answer(200, kRenewed);
+  });
+  step();
+  EXPECT_FALSE(stopped);
+  test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
+}
+
+// Its owner is told in time, and yet a stream of such holds lets every second try pass.
+TEST_F(Keeping, ANewHoldOfAShorterLeaseInterruptsARenewalInFlightButNotTheNextOne) {
+  test.timing->advance(4s);
+  std::vector<Hold> more;
+  std::vector<bool> stopped_in_turn;
+  const auto renewal = [&](const Exchange& exchange) {
+    test.transport->script.push_front([](const Exchange&) { return answer(200, kAcquired); });
+    more.push_back(take(1s));
+    stopped_in_turn.push_back(exchange.stop.stop_requested());
+    more.clear();
+    return stopped_in_turn.back() ? stopped() : answer(200, kRenewed);
+  };
+  test.transport->otherwise = [&](const Exchange& exchange) {
+    return exchange.target == "/unlock" ? answer(200, kReleased) : renewal(exchange);
+  };
+  step();
+  EXPECT_EQ(step(), test.timing->now() + 3333ms) << "at once again, and then the next one";
+  EXPECT_EQ(stopped_in_turn, (std::vector{true, false}));
+  test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
+}
+
 TEST_F(Keeping, AHoldWithoutALeaseIsBelievedUntilItIsReleased) {
   test.transport->then(answer(200, kAcquired));
   Hold endless = take(0ms);

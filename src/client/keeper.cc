@@ -14,9 +14,10 @@ class Keeper::Shared {
  public:
   explicit Shared(std::shared_ptr<Caller> caller) : caller_(std::move(caller)) {}
 
-  void add(const std::shared_ptr<Hold::State>& state);
+  bool add(const std::shared_ptr<Hold::State>& state);
   void remove(const Hold::State* state);
   void wake_by(Steady::time_point time);
+  void interrupt_if_late_for(Steady::time_point time);
   Steady::time_point step();
   void run();
   void end();
@@ -26,11 +27,11 @@ class Keeper::Shared {
   using Holds = std::vector<std::shared_ptr<Hold::State>>;
 
   Holds holds() const;
-  Milliseconds time_for_a_try(const Holds& all, Steady::time_point now) const;
+  Milliseconds time_for_a_try(const Holds& all, Steady::time_point now);
   void send(const Renewals& due, Milliseconds timeout);
   void send_one(const Hold::State::Renewal& renewal, Call call);
   void send_batch(const Renewals& due, const Call& call);
-  void failed(const Renewals& due);
+  void failed(const Renewals& due, const ClientError& error);
 
   const std::shared_ptr<Caller> caller_;
   int failures_ = 0;  // of the last renewals, in a row; the stepping thread's
@@ -42,11 +43,15 @@ class Keeper::Shared {
   bool ended_ TS_GUARDED_BY(mutex_) = false;
   std::stop_source interrupt_ TS_GUARDED_BY(mutex_);  // of the try in flight
   Steady::time_point try_until_ TS_GUARDED_BY(mutex_) = Steady::time_point::min();
+  // How long the next try may take at the most: not longer than what the last one was interrupted for would
+  // have waited. So another of that kind does not interrupt it, too, and renewals get through at any rate.
+  Steady::duration longest_try_ TS_GUARDED_BY(mutex_) = Steady::duration::max();
 };
 
-void Keeper::Shared::add(const std::shared_ptr<Hold::State>& state) {
+// False: it was there.
+bool Keeper::Shared::add(const std::shared_ptr<Hold::State>& state) {
   const Locked lock(mutex_);
-  states_.try_emplace(state.get(), state);
+  return states_.try_emplace(state.get(), state).second;
 }
 
 void Keeper::Shared::remove(const Hold::State* state) {
@@ -56,10 +61,16 @@ void Keeper::Shared::remove(const Hold::State* state) {
 
 void Keeper::Shared::wake_by(Steady::time_point time) {
   const Locked lock(mutex_);
-  if (time < try_until_) interrupt_.request_stop();
   if (time >= wake_at_) return;
   wake_at_ = time;
   changed_.notify_all();
+}
+
+void Keeper::Shared::interrupt_if_late_for(Steady::time_point time) {
+  const Locked lock(mutex_);
+  if (time >= try_until_) return;
+  longest_try_ = std::min(longest_try_, std::max(time - caller_->timing().now(), Steady::duration(0)));
+  interrupt_.request_stop();
 }
 
 void Keeper::Shared::end() {
@@ -100,12 +111,16 @@ Steady::time_point Keeper::Shared::step() {
 
 // Until the next change of any hold, so that its owner is told in time; but half of a margin at least, for
 // otherwise many holds would leave no time for any try.
-Milliseconds Keeper::Shared::time_for_a_try(const Holds& all, Steady::time_point now) const {
+Milliseconds Keeper::Shared::time_for_a_try(const Holds& all, Steady::time_point now) {
   Steady::duration limit = caller_->settings().request_timeout;
   Steady::duration least = limit;
   for (const auto& state : all) {
     limit = std::min(limit, state->next_change(now) - now);
     least = std::min(least, state->margin() / 2);
+  }
+  {
+    const Locked lock(mutex_);
+    limit = std::min(limit, std::exchange(longest_try_, Steady::duration::max()));
   }
   return std::chrono::ceil<Milliseconds>(std::max(limit, least));
 }
@@ -124,8 +139,11 @@ void Keeper::Shared::send(const Renewals& due, Milliseconds timeout) {
   try_until_ = Steady::time_point::min();
 }
 
-void Keeper::Shared::failed(const Renewals& due) {
-  const Steady::time_point again = caller_->timing().now() + caller_->pause_after(++failures_);
+void Keeper::Shared::failed(const Renewals& due, const ClientError& error) {
+  // Interrupted by ourselves: that says nothing about the server.
+  const Milliseconds pause =
+      error.code == ErrorCode::cancelled ? Milliseconds(0) : caller_->pause_after(++failures_);
+  const Steady::time_point again = caller_->timing().now() + pause;
   for (const auto& renewal : due) {
     // Soon enough that one more try fits before the hold is lost.
     renewal.state->not_renewed(std::min(again, later(caller_->timing().now(), renewal.state->margin())),
@@ -144,7 +162,7 @@ void Keeper::Shared::send_one(const Hold::State::Renewal& renewal, Call call) {
   } else if (lease.error().code == ErrorCode::lost) {
     renewal.state->lost();
   } else {
-    failed({renewal});
+    failed({renewal}, lease.error());
   }
 }
 
@@ -164,7 +182,7 @@ void Keeper::Shared::send_batch(const Renewals& due, const Call& call) {
     const auto reply = caller_->call(one);
     const auto answers = read_reply(reply, read_renew_batch);
     if (!answers || answers->size() != part.size()) {
-      failed(part);
+      failed(part, answers ? not_turnstile(reply->server, 200) : answers.error());
       continue;
     }
     failures_ = 0;
@@ -172,11 +190,10 @@ void Keeper::Shared::send_batch(const Renewals& due, const Call& call) {
       const auto& answer = (*answers)[i];
       if (answer.answer) {
         part[i].state->renewed(reply->sent_at, *answer.answer);
-      } else if (error_of(answer.status, answer.refusal).code == ErrorCode::lost) {
-        part[i].state->lost();
-      } else {
-        failed({part[i]});
+        continue;
       }
+      const ClientError error = error_of(answer.status, answer.refusal);
+      error.code == ErrorCode::lost ? part[i].state->lost() : failed({part[i]}, error);
     }
   }
 }
@@ -222,13 +239,19 @@ void Keeper::start() {
 }
 
 void Keeper::add(const std::shared_ptr<Hold::State>& state) {
-  shared_->add(state);
+  const bool is_new = shared_->add(state);
   shared_->wake_by(state->next_renewal());
+  // A try in flight knows nothing of it, and may last until its owner ought to have been told something.
+  if (is_new) shared_->interrupt_if_late_for(state->next_change());
   start();
 }
 
 void Keeper::remove(const Hold::State* state) { shared_->remove(state); }
 void Keeper::wake_by(Steady::time_point time) { shared_->wake_by(time); }
+void Keeper::tell_now(Steady::time_point now) {
+  shared_->wake_by(now);
+  shared_->interrupt_if_late_for(now);
+}
 Steady::time_point Keeper::step() { return shared_->step(); }
 
 }  // namespace turnstile::client

@@ -13,8 +13,9 @@ namespace turnstile::client {
 // when a renewal stays out.
 //
 // Its thread begins with the first hold that needs it, and ends with the Keeper. A renewal in flight never
-// makes it late for the next change of a hold: each try is cut off by then, and tried again.
-// Blocks: its own thread, in the transport and on a condition variable. Threads: any may call.
+// makes it late for the next change of a hold: each try is cut off by then, and tried again. Nothing else
+// cuts one off but a new hold with a shorter lease, and a loss that its owner has to hear of. Blocks: its own
+// thread, in the transport and on a condition variable. Threads: any may call.
 class Keeper {
  public:
   // with_thread false: nothing happens but by step(), for tests.
@@ -23,8 +24,11 @@ class Keeper {
 
   void add(const std::shared_ptr<Hold::State>& state);
   void remove(const Hold::State* state);
-  // Something of a hold's that was added is due at `time`, perhaps earlier than was known.
+  // Something of a hold's that was added is due at `time`, perhaps earlier than was known. A renewal in
+  // flight is not disturbed by it.
   void wake_by(Steady::time_point time);
+  // There is a change to tell that cannot wait for a renewal in flight.
+  void tell_now(Steady::time_point now);
   // Does what is due, and says when the next thing will be.
   Steady::time_point step();
 

@@ -14,6 +14,7 @@ import unittest
 
 import harness
 from harness import PATIENCE, ServerCase, wait_until
+from slow_link import SlowLink
 
 OK, USAGE, SKIPPED, BUSY, REFUSED, LOST, UNAVAILABLE, UNAUTHENTICATED = 0, 2, 10, 11, 12, 13, 14, 15
 
@@ -436,6 +437,30 @@ class ExecTest(CliCase):
             done = self.turnstile("exec", "build", f"{self.resource}{i}", "--lease", "2s", "--", "sleep", "5")
             return (done.returncode, done.stderr) == (OK, "")
         self.race(scenario)
+
+    def test_no_rate_of_progress_costs_the_lease(self):
+        """A thousand lines a second over a link of 50 ms; for a minute in `./dev soak`, some seconds otherwise."""
+        link = SlowLink(self.server.host, self.server.port, 0.025)
+        self.addCleanup(link.close)
+        seconds = float(os.environ.get("PROGRESS_SECONDS", "5"))
+        script = ("import os, time\n"
+                  f"fd, end, i = int(os.environ['TURNSTILE_PROGRESS_FD']), time.monotonic() + {seconds}, 0\n"
+                  "while time.monotonic() < end:\n"
+                  "    for i in range(i + 1, i + 11): os.write(fd, b'%d 1000000\\n' % i)\n"
+                  "    time.sleep(0.01)\n")
+
+        def scenario(i):
+            self.resource += str(i)
+            process = self.begin("exec", "build", self.resource, "--lease", "2s", "--", sys.executable, "-c", script,
+                                 url=link.url)
+            seen = set()
+            while process.poll() is None:
+                seen.add(self.status("build").body.get("holder", {}).get("done"))
+                time.sleep(0.05)
+            _, error = process.communicate()
+            # At most one a second travels, and a machine that stalls may make it less.
+            return process.returncode == OK and "lost" not in error and len(seen) <= seconds + 3
+        self.race(scenario, tries=3)
 
     def test_ctrl_c_reaches_the_command_in_a_terminal(self):
         pid, main = pty.fork()
