@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <stop_token>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -85,8 +86,9 @@ class TURNSTILE_API Hold {
   // a state other than `held` that is already there is told at once. It must not destroy the Hold.
   void on_change(std::function<void(HoldState)> callback);
 
-  // Ends the hold. Repeating it is harmless: the second call returns what the first one did (D5).
-  Expected<Released> release(const WorkResult& result);
+  // Ends the hold. Repeating it is harmless: the second call returns what the first one did (D5). `stop` ends
+  // its tries to reach a server: error `cancelled`, and whether it was released is not known.
+  Expected<Released> release(const WorkResult& result, std::stop_token stop = {});
   // Leaves the hold on the server as it is and becomes a Hold of nothing: no more renewals, no bond, no
   // release. For a process that ends before its hold does; whoever knows the token can release it.
   void detach();

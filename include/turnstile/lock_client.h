@@ -107,8 +107,11 @@ class TURNSTILE_API LockClient {
   // and then leaves the queue within a round trip.
   Expected<LockResult> lock(const LockRequest& request, Clock::time_point deadline = Clock::time_point::max(),
                             std::stop_token stop = {});
-  // Does not wait: error `busy` when another holds it (or `queued`, with stay_when_busy).
-  Expected<LockResult> try_lock(const LockRequest& request);
+  // Does not wait: error `busy` when another holds it (or `queued`, with stay_when_busy). `deadline` and
+  // `stop` are for a server that does not answer.
+  Expected<LockResult> try_lock(const LockRequest& request,
+                                Clock::time_point deadline = Clock::time_point::max(),
+                                std::stop_token stop = {});
   // try_lock for many at once, in one round trip: all layers of an image. Results in order.
   Expected<std::vector<Expected<LockResult>>> try_lock_all(const std::vector<LockRequest>& requests);
   // Releases many at once, in one round trip, all with the same result. Results in order.
@@ -141,7 +144,8 @@ class TURNSTILE_API LockClient {
                                    std::function<void(const ClientError&)> on_end = {});
 
   // What `GET /version` tells, as JSON.
-  Expected<std::string> version();
+  Expected<std::string> version(Clock::time_point deadline = Clock::time_point::max(),
+                                std::stop_token stop = {});
 
  private:
   std::shared_ptr<Core> core_;

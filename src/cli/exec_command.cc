@@ -65,9 +65,12 @@ int report_lost(const Context& context, const ExecOptions& options, const Comman
                 "lost", kLost);
 }
 
-int release(const Context& context, const ExecOptions& options, Hold& hold, const CommandEnd& end) {
+int release(const Context& context, const ExecOptions& options, const Signals& signals, Hold& hold,
+            const CommandEnd& end) {
   const WorkResult work = result_of(context, options, end);
-  const Expected<Released> released = hold.release(work);
+  const StopOnSignal stop(signals);  // the command has ended: whoever sends one now means us
+  const Expected<Released> released = hold.release(work, stop.token());
+  if (!released && stop.signal() != 0) hold.detach();
   if (end.kind == CommandEnd::Kind::not_started || end.kind == CommandEnd::Kind::unsupervised) {
     return report(context.output, work.error, "failed", exit_code_of(end));
   }
@@ -105,7 +108,7 @@ int exec(const Context& context, const ExecOptions& options) {
   }
   Hold hold = std::move(wait.result->hold);
   if (wait.signal != 0) {
-    (void)hold.release(WorkResult::failed("interrupted before it began"));
+    // It goes with its destructor, which is not as patient as a release.
     return report(context.output, "interrupted before the command began", "interrupted",
                   kSignalled + wait.signal);
   }
@@ -113,7 +116,7 @@ int exec(const Context& context, const ExecOptions& options) {
   if (end.kind == CommandEnd::Kind::lost || end.kind == CommandEnd::Kind::in_danger) {
     return report_lost(context, options, end);
   }
-  return release(context, options, hold, end);
+  return release(context, options, signals, hold, end);
 }
 
 }  // namespace

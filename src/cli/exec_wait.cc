@@ -19,12 +19,19 @@ LockRequest request_of(const ExecOptions& options) {
   return request;
 }
 
+// A server that does not answer is given a second more than the wait, so that a short wait does not take a
+// busy server for one that is not there.
+LockClient::Clock::time_point answer_by(LockClient::Clock::time_point deadline) {
+  constexpr std::chrono::seconds kMore{1};
+  return deadline == LockClient::Clock::time_point::max() ? deadline : deadline + kMore;
+}
+
 // Without a person who looks on, one report is enough, and the wait can be one long poll after the other.
 Expected<LockResult> wait_quietly(LockClient& client, LockRequest request,
                                   LockClient::Clock::time_point deadline, const std::stop_token& stop,
                                   WaitLine& line) {
   request.stay_when_busy = true;
-  Expected<LockResult> first = client.try_lock(request);
+  Expected<LockResult> first = client.try_lock(request, answer_by(deadline), stop);
   if (!first || !first->queued) return first;
   line.update(first->waiting.value_or(WaitingStatus{}));
   request.request_id = first->request_id;
@@ -47,10 +54,12 @@ ExecWait wait_for_turn(const Context& context, const ExecOptions& options, LockC
       options.wait ? LockClient::Clock::now() + *options.wait : LockClient::Clock::time_point::max();
   ExecWait wait;
   if (options.wait && options.wait->count() == 0) {
-    wait.result = client.try_lock(request);
+    wait.result = client.try_lock(request, answer_by(deadline), stop.token());
   } else if (line.live()) {
     // With a deadline the library is patient with a server that is not there; people want to know at once.
-    if (const auto version = client.version(); !version) return {.result = std::unexpected(version.error())};
+    if (const auto version = client.version(answer_by(deadline), stop.token()); !version) {
+      return {.result = std::unexpected(version.error()), .signal = stop.signal()};
+    }
     request.on_waiting = [&](const WaitingStatus& status) { line.update(status); };
     wait.result = client.lock(request, deadline, stop.token());
   } else {

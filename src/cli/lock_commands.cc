@@ -74,24 +74,28 @@ int print_acquired(const Context& context, LockResult& result) {
   return kOk;
 }
 
+Expected<LockResult> take(LockClient& client, const LockOptions& options, const std::stop_token& stop) {
+  const LockRequest request = request_of(options);
+  if (!options.wait || options.wait->count() == 0) {
+    return client.try_lock(request, LockClient::Clock::time_point::max(), stop);
+  }
+  const auto deadline = LockClient::Clock::now() + *options.wait;
+  // With a deadline the library is patient with a server that is not there; people want to know at once. It
+  // is given a second more than the wait, so that a short one does not take a busy server for none.
+  const auto version = client.version(deadline + std::chrono::seconds(1), stop);
+  if (!version) return std::unexpected(version.error());
+  return client.lock(request, deadline, stop);
+}
+
 int lock(const Context& context, const LockOptions& options) {
   const Signals signals({SIGINT, SIGTERM, SIGHUP});
   Expected<LockClient> client = context.client();
   if (!client) return context.fail(client.error());
-  Expected<LockResult> result;
-  int signal = 0;
-  if (options.wait && options.wait->count() > 0) {
-    // With a deadline the library is patient with a server that is not there; people want to know at once.
-    if (const auto version = client->version(); !version) return context.fail(version.error());
-    const StopOnSignal stop(signals);
-    result = client->lock(request_of(options), LockClient::Clock::now() + *options.wait, stop.token());
-    signal = stop.signal();
-  } else {
-    result = client->try_lock(request_of(options));
-  }
-  if (!result && result.error().code == ErrorCode::cancelled && signal != 0) {
+  const StopOnSignal stop(signals);
+  Expected<LockResult> result = take(*client, options, stop.token());
+  if (!result && result.error().code == ErrorCode::cancelled && stop.signal() != 0) {
     return report(context.output, "interrupted; the place in the queue is given up", "interrupted",
-                  kSignalled + signal);
+                  kSignalled + stop.signal());
   }
   if (!result) return context.fail(result.error());
   return result->skipped ? print_skipped(context, options, *result) : print_acquired(context, *result);

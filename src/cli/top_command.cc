@@ -131,11 +131,11 @@ boost::json::object sight_json(const TopSight& sight) {
 }
 
 int top(const Context& context, const TopOptions& options) {
-  const Signals signals({SIGINT, SIGTERM, SIGHUP});
   const auto core = make_core(context);
   if (!core) return context.fail(core.error());
   LockClient client(*core);
   if (!options.once && !context.json() && isatty(STDOUT_FILENO) == 1) {
+    const Signals signals({SIGINT, SIGTERM, SIGHUP});
     const Expected<void> shown = show_live(**core, client, signals);
     return shown ? int(kOk) : context.fail(shown.error());
   }

@@ -54,7 +54,10 @@ int watch(const Context& context, const WatchOptions& options) {
   Expected<LockClient> client = context.client();
   if (!client) return context.fail(client.error());
   // A stream waits patiently for a server; who starts to watch wants to know that there is none.
-  if (const auto version = client->version(); !version) return context.fail(version.error());
+  const StopOnSignal stop(signals);
+  if (const auto version = client->version(LockClient::Clock::time_point::max(), stop.token()); !version) {
+    return stop.signal() != 0 ? kSignalled + stop.signal() : context.fail(version.error());
+  }
   Watching watching{.context = context, .left = options.count};
   SubscribeRequest request;
   request.operation = options.lane.type;
@@ -70,7 +73,6 @@ int watch(const Context& context, const WatchOptions& options) {
   if (!subscription) return context.fail(subscription.error());
   std::mutex mutex;
   std::condition_variable_any changed;
-  const StopOnSignal stop(signals);
   const std::stop_callback interrupted(stop.token(), [&] { watching.over.request_stop(); });
   std::unique_lock lock(mutex);
   changed.wait(lock, watching.over.get_token(), [] { return false; });

@@ -78,11 +78,18 @@ void call_batch(client::Caller& caller, BatchBodies bodies,
 
 }  // namespace
 
-Expected<LockResult> LockClient::try_lock(const LockRequest& request) {
+Expected<LockResult> LockClient::try_lock(const LockRequest& request, Clock::time_point deadline,
+                                          std::stop_token stop) {
   const Requester who = core_->requester_of(request);
-  const auto reply =
-      core_->caller().call({.target = "/lock", .body = client::lock_body({.who = who, .request = request})});
-  if (!reply) return std::unexpected(as_busy(reply.error().error));
+  const auto reply = core_->caller().call({.target = "/lock",
+                                           .body = client::lock_body({.who = who, .request = request}),
+                                           .deadline = deadline,
+                                           .stop = std::move(stop)});
+  if (!reply) {
+    const bool stopped = reply.error().error.code == ErrorCode::cancelled;
+    if (stopped && reply.error().maybe_done) client::cancel_or_release(core_->caller(), who, false);
+    return std::unexpected(as_busy(reply.error().error));
+  }
   const Expected<LockAnswer> answer = client::read_reply(reply, client::read_lock);
   if (!answer) return std::unexpected(answer.error());
   Expected<LockResult> result = result_of(*core_, request, who, *answer, reply->sent_at);

@@ -47,7 +47,9 @@ Expected<void> Hold::renew() { return checked(state_).renew(); }
 void Hold::on_change(std::function<void(HoldState)> callback) {
   checked(state_).on_change(std::move(callback));
 }
-Expected<Released> Hold::release(const WorkResult& result) { return checked(state_).release(result); }
+Expected<Released> Hold::release(const WorkResult& result, std::stop_token stop) {
+  return checked(state_).release(result, {.stop = std::move(stop)});
+}
 void Hold::detach() {
   checked(state_).detach();
   state_.reset();

@@ -131,13 +131,13 @@ Expected<Released> Hold::State::finish_release(Unlocked outcome) {
 Expected<Released> Hold::State::release(const WorkResult& result, client::Patience patience) {
   if (auto earlier = begin_release(result)) return std::move(*earlier);
   const Attempt attempt = attempt_to_release();
-  return finish_release(
-      client::unlock(*caller_, granted_.who, granted_.token, attempt.result, attempt.maybe_done, patience));
+  return finish_release(client::unlock(*caller_, granted_.who, granted_.token, attempt.result,
+                                       attempt.maybe_done, std::move(patience)));
 }
 
 void Hold::State::close() {
-  constexpr client::Patience kShort{.timeout = std::chrono::milliseconds(1'000), .retries = 1};
-  (void)release(WorkResult::failed("abandoned by its holder"), kShort);
+  (void)release(WorkResult::failed("abandoned by its holder"),
+                {.timeout = std::chrono::milliseconds(1'000), .retries = 1});
   let_go();
 }
 

@@ -134,8 +134,9 @@ Expected<Subscription> LockClient::subscribe(const SubscribeRequest& request,
   return core_->subscribe(request, std::move(on_event), std::move(on_end));
 }
 
-Expected<std::string> LockClient::version() {
-  const auto reply = core_->caller().call({.post = false, .target = "/version", .body = {}});
+Expected<std::string> LockClient::version(Clock::time_point deadline, std::stop_token stop) {
+  const auto reply = core_->caller().call(
+      {.post = false, .target = "/version", .body = {}, .deadline = deadline, .stop = std::move(stop)});
   if (!reply) return std::unexpected(reply.error().error);
   if (!client::is_json_object(reply->body)) return std::unexpected(client::not_turnstile(reply->server, 200));
   return reply->body;

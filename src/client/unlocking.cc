@@ -14,7 +14,8 @@ Unlocked unlock(Caller& caller, const Requester& who, uint64_t token, const Work
   const auto reply = caller.call({.target = "/unlock",
                                   .body = unlock_body(who, token, result),
                                   .timeout = patience.timeout,
-                                  .retries = patience.retries});
+                                  .retries = patience.retries,
+                                  .stop = std::move(patience.stop)});
   if (!reply) return judge_refused_unlock(reply.error().error, maybe_done || reply.error().maybe_done);
   return {.released = read_reply(reply, read_unlock)};
 }

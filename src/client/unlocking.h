@@ -16,6 +16,7 @@ struct Unlocked {
 struct Patience {
   Milliseconds timeout{0};  // of a try; 0: the settings'
   int retries = -1;         // -1: the settings'
+  std::stop_token stop{};
 };
 
 // maybe_done: an earlier unlock of this hold may have had its effect.

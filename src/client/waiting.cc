@@ -9,7 +9,10 @@ namespace {
 constexpr Milliseconds kFirstComment{2'000};  // a stream that has not begun by then is held back by a proxy
 constexpr Milliseconds kReportEvery{1'000};
 constexpr int kCutsToChange = 2;
-constexpr Patience kLeaving{.timeout = Milliseconds(1'000), .retries = 2};
+// Leaving a queue. A server that has just not answered gets one more word, not several: the caller wants to
+// go, and the grant that nobody claims, or the lease, ends what it does not hear of.
+constexpr Milliseconds kLeaving{1'000}, kLeavingInVain{500};
+constexpr int kRetriesToLeave = 2;
 
 bool same(const WaitingStatus& a, const WaitingStatus& b) {
   return a.position == b.position && a.holder == b.holder && a.holder_since == b.holder_since &&
@@ -23,17 +26,19 @@ bool may_pass(const ClientError& error) {
 
 }  // namespace
 
-void cancel_or_release(Caller& caller, const Requester& who) {
+void cancel_or_release(Caller& caller, const Requester& who, bool answers) {
+  const Patience patience{.timeout = answers ? kLeaving : kLeavingInVain,
+                          .retries = answers ? kRetriesToLeave : 0};
   const auto reply = caller.call({.target = "/cancel",
                                   .body = cancel_body(who),
-                                  .timeout = kLeaving.timeout,
-                                  .retries = kLeaving.retries});
+                                  .timeout = patience.timeout,
+                                  .retries = patience.retries});
   const Expected<bool> cancelled = read_reply(reply, read_cancel);
   // Not known: one more word to a server that does not answer would only take time. The grant that we do not
   // claim, or the lease, ends it.
   if (!cancelled || *cancelled) return;
   // It did not wait: either it never got there, or it was granted and our own long poll had claimed it.
-  (void)unlock(caller, who, 0, WorkResult::failed("cancelled by the caller"), false, kLeaving);
+  (void)unlock(caller, who, 0, WorkResult::failed("cancelled by the caller"), false, patience);
 }
 
 Waiting::Waiting(LockClient::Core& core, const LockRequest& request, Steady::time_point deadline,
@@ -76,7 +81,11 @@ Expected<LockResult> Waiting::give_up() {
   return fail(ErrorCode::timed_out, "the deadline passed before it was this node's turn");
 }
 
-void Waiting::leave() { cancel_or_release(core_.caller(), who_); }
+// Nobody was ever asked: there is nothing to leave. But a caller with a request id may have a place from
+// before.
+void Waiting::leave() {
+  if (asked_somebody_ || !request_.request_id.empty()) cancel_or_release(core_.caller(), who_, !failed_);
+}
 
 Waiting::Outcome Waiting::ask(Milliseconds wait) {
   // A caller that has neither a deadline nor a place in the queue is told soon that there is no server.
@@ -93,6 +102,7 @@ Waiting::Outcome Waiting::ask(Milliseconds wait) {
   last_asked_ = core_.timing().now();
   const auto reply = core_.caller().call(call);
   failed_ = !reply;
+  asked_somebody_ |= reply || reply.error().maybe_done;
   if (!reply) {
     note_cut(reply.error(), wait, last_asked_);
     return not_answered(reply.error());
@@ -236,6 +246,7 @@ Waiting::Outcome Waiting::status_poll() {
                                           .body = {},
                                           .retries = 0,
                                           .stop = stop_});
+  failed_ = !reply;
   if (!reply) return not_answered(reply.error());
   Expected<OwnStatus> own = read_reply(reply, read_status);
   if (!own) return std::unexpected(own.error());

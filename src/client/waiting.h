@@ -50,12 +50,13 @@ class Waiting {
   const Steady::time_point deadline_;
   const std::stop_token stop_;
 
-  WaitBy way_;                 // never `automatic`
-  const bool may_change_way_;  // it was
-  int cuts_ = 0;               // long polls in a row that were cut off
-  int failures_ = 0;           // tries in a row without an answer
-  bool failed_ = false;        // the last ask
-  bool queued_ = false;        // the server has once said so
+  WaitBy way_;                   // never `automatic`
+  const bool may_change_way_;    // it was
+  int cuts_ = 0;                 // long polls in a row that were cut off
+  int failures_ = 0;             // tries in a row without an answer
+  bool failed_ = false;          // the last call
+  bool asked_somebody_ = false;  // a server may have got a request of ours
+  bool queued_ = false;          // the server has once said so
   Steady::time_point last_asked_;
   std::optional<ClientError> last_error_;
 
@@ -64,6 +65,7 @@ class Waiting {
 };
 
 // Leaves the queue; a hold that was granted meanwhile ends as a failure, so that nothing is left behind.
-void cancel_or_release(Caller& caller, const Requester& who);
+// `answers`: whether the server has done so the last time it was asked.
+void cancel_or_release(Caller& caller, const Requester& who, bool answers = true);
 
 }  // namespace turnstile::client

@@ -64,6 +64,30 @@ TEST(Lock, ThatIsStoppedLeavesTheQueueAtOnce) {
   EXPECT_EQ(test.transport->seen[2].target, "/cancel");
 }
 
+TEST(Lock, ThatNeverReachedAServerHasNothingToLeave) {
+  TestClient test;
+  std::stop_source stop;
+  test.transport->script.push_back([&](const Exchange&) {
+    stop.request_stop();
+    return unreachable();
+  });
+  EXPECT_EQ(test.client->lock(kRequest, kForEver, stop.get_token()).error().code, ErrorCode::cancelled);
+  EXPECT_EQ(test.transport->seen.size(), 1u);
+}
+
+TEST(Lock, ToldToEndByASilentServerSaysOneShortWordAndGoes) {
+  TestClient test;
+  test.transport->then(answer(200, kQueued));
+  test.transport->otherwise = [&](const Exchange& exchange) {
+    test.timing->advance(exchange.timeout);
+    return silent();
+  };
+  const auto deadline = test.timing->now() + 3s;
+  EXPECT_EQ(test.client->lock(kRequest, deadline).error().code, ErrorCode::timed_out);
+  EXPECT_EQ(test.transport->seen.back().target, "/cancel");
+  EXPECT_LE(test.timing->now() - deadline, 1s);
+}
+
 TEST(L12, AGrantThatCrossedTheCancelIsReleasedAsAFailure) {
   TestClient test;
   test.transport->then(answer(200, kQueued));
@@ -183,6 +207,21 @@ TEST(Lock, TellsWhereItStandsAtMostOnceASecond) {
   ASSERT_TRUE(test.client->lock(request)->skipped);
   EXPECT_GE(told.size(), 4u);
   EXPECT_LE(told.size(), 6u);
+}
+
+TEST(TryLock, ThatIsStoppedLeavesNothingBehind) {
+  TestClient test;
+  std::stop_source stop;
+  test.transport->script.push_back([&](const Exchange&) {
+    stop.request_stop();
+    return stopped();
+  });
+  test.transport->then(answer(200, R"({"cancelled":false})"));
+  test.transport->then(answer(200, kReleased));
+  EXPECT_EQ(test.client->try_lock(kRequest, kForEver, stop.get_token()).error().code, ErrorCode::cancelled);
+  ASSERT_EQ(test.transport->seen.size(), 3u);
+  EXPECT_EQ(test.transport->seen[1].target, "/cancel");
+  EXPECT_EQ(test.transport->seen[2].target, "/unlock");
 }
 
 TEST(TryLock, GivesItsPlaceUpWhenItIsBusyUnlessToldToStay) {

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import signal
+import socket
 import subprocess
 import sys
 import threading
@@ -510,6 +511,113 @@ def answering(body, status, kind="text/html"):
         server.shutdown()
         thread.join()
         server.server_close()
+
+
+@contextlib.contextmanager
+def swallowing():
+    """An address that answers nothing at all, as behind a firewall that drops: a listener whose queue is full."""
+    with contextlib.ExitStack() as all_of_it:
+        listener = all_of_it.enter_context(socket.socket())
+        listener.bind(("127.0.0.1", 0))
+        listener.listen(0)
+        for _ in range(4):
+            filler = all_of_it.enter_context(socket.socket())
+            filler.setblocking(False)
+            filler.connect_ex(listener.getsockname())
+        yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+class SilenceTest(CliCase):
+    """A server's address that swallows packets: whoever waits for it is free to go."""
+
+    CALLS = (("lock", "pull", "x"), ("lock", "pull", "x", "--wait", "10m"), ("unlock", "pull", "x", "--token", "1"),
+             ("renew", "pull", "x", "--token", "1", "--lease", "1s"), ("cancel", "pull", "x", "--request-id", "r"),
+             ("status",), ("status", "pull", "x"), ("list",), ("watch",), ("refs", "x"),
+             ("break", "pull", "x", "--reason", "r"), ("top", "--once"), ("bench", "--seconds", "0.1"),
+             ("exec", "pull", "x", "--", "true"), ("exec", "pull", "x", "--wait", "10m", "--", "true"),
+             ("exec", "pull", "x", "--wait", "0", "--", "true"))
+    SOON = 3  # seconds: it takes more than 5 to give a try up, and there are three or six of them
+
+    def connecting(self, pid):
+        """Whether a socket of the process is on its way (SYN_SENT): then its signals are set up, too."""
+        with contextlib.suppress(OSError), open(f"/proc/{pid}/net/tcp", encoding="ascii") as table:
+            waiting = {line.split()[9] for line in table if line.split()[3] == "02"}
+            for name in os.listdir(f"/proc/{pid}/fd"):
+                with contextlib.suppress(OSError):
+                    if os.readlink(f"/proc/{pid}/fd/{name}")[8:-1] in waiting:
+                        return True
+        return False
+
+    def interrupt(self, call, number, url):
+        process = self.begin(*call, url=url)
+        wait_until(lambda: self.connecting(process.pid), f"{call} connects")
+        began = time.monotonic()
+        process.send_signal(number)
+        process.communicate(timeout=PATIENCE)
+        # A program that dies of a signal is 128+N to a shell, and -N to us.
+        self.assertIn(process.returncode, (128 + number, -number), call)
+        return time.monotonic() - began
+
+    def test_signals_are_heard_at_once_by_every_command(self):
+        with swallowing() as url:
+            for call in self.CALLS:
+                for number in signal.SIGINT, signal.SIGTERM:
+                    self.race(lambda _: self.interrupt(call, number, url) < self.SOON, tries=3)
+
+    def test_a_wait_ends_in_time(self):
+        with swallowing() as url:
+            for call in (("lock", "pull", "x", "--wait", "1s"), ("exec", "pull", "x", "--wait", "1s", "--", "true"),
+                         ("exec", "pull", "x", "--wait", "0", "--", "true")):
+                def scenario(_):
+                    began = time.monotonic()
+                    done = self.turnstile(*call, url=url)
+                    self.assert_fault(done, UNAVAILABLE, url)
+                    return time.monotonic() - began < 1 + self.SOON
+                self.race(scenario, tries=3)
+
+    def test_a_server_that_falls_silent_is_left_soon(self):
+        server = self.own_server(store="memory")
+        self.addCleanup(lambda: server.alive() and os.kill(server.pid, signal.SIGCONT))
+        url = f"http://{server.host}:{server.port}"
+        server.client().lock("r", "first")
+        for words in ("lock", "pull", "r", "--wait", "10m"), ("exec", "pull", "r", "--", "true"):
+            def scenario(_):
+                waiter = self.begin(*words, node="b", url=url)
+                wait_until(lambda: self.queued(resource_id="r", server=server) == ["b"], "b waits")
+                os.kill(server.pid, signal.SIGSTOP)
+                began = time.monotonic()
+                waiter.send_signal(signal.SIGTERM)
+                waiter.communicate(timeout=PATIENCE)
+                took = time.monotonic() - began
+                os.kill(server.pid, signal.SIGCONT)
+                wait_until(lambda: self.queued(resource_id="r", server=server) == [], "nobody waits")
+                self.assertEqual(waiter.returncode, 128 + signal.SIGTERM)
+                return took < self.SOON
+            self.race(scenario, tries=3)
+
+    def test_a_release_that_nobody_hears_can_be_interrupted(self):
+        server = self.own_server(store="memory")
+        self.addCleanup(lambda: server.alive() and os.kill(server.pid, signal.SIGCONT))
+        url = f"http://{server.host}:{server.port}"
+
+        def scenario(i):
+            holder = self.begin("exec", "build", f"r{i}", "--lease", "10m", "--", "sh", "-c",
+                                f"kill -STOP {server.pid}; exit 3", url=url)
+            wait_until(lambda: self.stopped(server.pid), "the server is stopped")
+            began = time.monotonic()
+            while holder.poll() is None and time.monotonic() < began + PATIENCE:
+                holder.send_signal(signal.SIGTERM)  # the first ones may still reach the command
+                time.sleep(0.05)
+            holder.communicate()
+            took = time.monotonic() - began
+            os.kill(server.pid, signal.SIGCONT)
+            self.assertEqual(holder.returncode, 3)
+            return took < self.SOON
+        self.race(scenario, tries=3)
+
+    def stopped(self, pid):
+        with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "T"
 
 
 class FaultTest(CliCase):
