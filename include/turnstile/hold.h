@@ -10,6 +10,7 @@
 #include <string_view>
 #include <vector>
 
+#include "turnstile/clock.h"
 #include "turnstile/error.h"
 #include "turnstile/export.h"
 
@@ -59,7 +60,7 @@ class LockClient;
 // ("abandoned"), so that the next in line goes on at once.
 class TURNSTILE_API Hold {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = LeaseClock;
   class State;
 
   Hold();  // of nothing

@@ -15,6 +15,7 @@
 #include <string>
 #include <vector>
 
+#include "turnstile/clock.h"
 #include "turnstile/error.h"
 #include "turnstile/export.h"
 #include "turnstile/hold.h"
@@ -91,7 +92,7 @@ struct SubscribeRequest {
 // Life: Holds and Subscriptions may outlive the client that made them.
 class TURNSTILE_API LockClient {
  public:
-  using Clock = std::chrono::steady_clock;
+  using Clock = LeaseClock;
   class Core;
 
   // Checks the settings; connects only when the first call needs it.

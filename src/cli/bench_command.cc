@@ -83,8 +83,8 @@ int bench(const Context& context, const BenchOptions& options) {
     run.settings = *context.settings(Context::kFewRetries);
     run.resource = fmt::format("bench-{}-{}", getpid(), mode.name);
     run.workers = options.connections;
-    run.until = std::chrono::steady_clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
-                                                       std::chrono::duration<double>(options.seconds));
+    run.until = LockClient::Clock::now() + std::chrono::duration_cast<std::chrono::nanoseconds>(
+                                               std::chrono::duration<double>(options.seconds));
     const BenchResult result = run_mode(mode, run);
     if (!result.error.empty()) return report(context.output, result.error, "bench", kUnexpected);
     print_result(context, options, table, mode, result);

@@ -7,7 +7,7 @@
 namespace turnstile::cli {
 namespace {
 
-using BenchClock = std::chrono::steady_clock;
+using BenchClock = LockClient::Clock;
 
 constexpr const char* kOperation = "turnstile-bench";  // a plain mutex: nothing of it is kept
 constexpr size_t kBatch = 100;

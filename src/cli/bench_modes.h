@@ -21,9 +21,9 @@ struct BenchRun {
   ClientSettings settings;
   std::string resource;  // of this run alone
   int workers = 1;
-  std::chrono::steady_clock::time_point until{};
+  LockClient::Clock::time_point until{};
 
-  bool over() const { return std::chrono::steady_clock::now() >= until; }
+  bool over() const { return LockClient::Clock::now() >= until; }
 };
 
 struct BenchMode {

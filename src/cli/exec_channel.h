@@ -12,10 +12,11 @@
 #include <string>
 
 #include "cli/signals.h"
+#include "turnstile/clock.h"
 
 namespace turnstile::cli {
 
-using Steady = std::chrono::steady_clock;
+using Steady = LeaseClock;  // of CLOCK_BOOTTIME, which is the same in both processes
 
 // From the CLI to the supervisor.
 struct Order {

@@ -19,10 +19,11 @@ constexpr std::chrono::seconds kTimeToEnd{2};       // for the rest of a group w
 constexpr std::chrono::milliseconds kLookEvery{5};  // while waiting for processes to disappear
 constexpr Steady::time_point kNever = Steady::time_point::max();
 
+// For poll(2), whose time stands still while the machine is suspended: so that is looked for now and then.
 int milliseconds_until(Steady::time_point time) {
   if (time == kNever) return -1;
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(time - Steady::now());
-  return int(std::clamp<int64_t>(left.count(), 0, 60'000));
+  return int(std::clamp<int64_t>(left.count(), 0, 250));
 }
 
 class Supervisor {

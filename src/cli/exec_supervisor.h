@@ -22,7 +22,7 @@ struct SupervisorSettings {
 // `kill`, and when the CLI is gone without a word, it ends the group and, being a subreaper, every other
 // descendant that has not found a parent outside. A command that ends by itself takes the rest of its group
 // with it (SIGTERM, two seconds, SIGKILL); what has left the group by setsid goes on then.
-// Time: steady clock, the same in both processes. Threads: none.
+// Time: the clock of leases, the same in both processes. Threads: none.
 [[noreturn]] void supervise(const SupervisorSettings& settings, UniqueFd channel);
 
 }  // namespace turnstile::cli

@@ -1,5 +1,9 @@
 // A hold in time: renewed, in danger, lost; and released, once.
 #include <gtest/gtest.h>
+#include <time.h>
+
+#include <atomic>
+#include <future>
 
 #include "client/test_transport.h"
 
@@ -261,6 +265,46 @@ TEST_F(D7, ReleaseAllJudgesEachOfABatchTheSameWay) {
   for (const auto& one : *released) EXPECT_TRUE(one && one->already);
   EXPECT_TRUE((*released)[0]->confirmed);
   EXPECT_FALSE((*released)[1]->confirmed);
+}
+
+// A clock that can jump, as one does that goes on while the machine is suspended; waits go by the real one.
+class JumpingTiming : public Timing {
+ public:
+  Steady::time_point now() const override { return Steady::now() + ahead_.load(); }
+  bool sleep_until(Steady::time_point, std::stop_token) const override { return true; }
+  void jump(Steady::duration by) { ahead_ = by; }
+
+ private:
+  std::atomic<Steady::duration> ahead_ = Steady::duration(0);
+};
+
+TEST(Suspended, AMachineThatWakesUpAfterItsLeaseTellsTheOwnerSoon) {
+  auto timing = std::make_shared<JumpingTiming>();
+  auto transport = std::make_shared<TestTransport>();
+  auto core = std::make_shared<LockClient::Core>(ClientSettings{}, transport, CoreOptions{.timing = timing});
+  LockClient client(core);
+  transport->then(answer(200, kAcquired));
+  auto result = client.lock({.operation = "pull", .resource = "r", .lease = 1h});
+  ASSERT_TRUE(result && result->acquired);
+  std::promise<HoldState> told;
+  result->hold.on_change([&](HoldState state) { told.set_value(state); });
+  timing->jump(2h);
+  EXPECT_EQ(result->hold.state(), HoldState::lost);
+  auto heard = told.get_future();
+  ASSERT_EQ(heard.wait_for(60s), std::future_status::ready);  // without being woken, it would be 20 minutes
+  EXPECT_EQ(heard.get(), HoldState::lost);
+}
+
+TEST(Suspended, TheClockOfLeasesIsTheOneThatGoesOnMeanwhile) {
+  timespec before{}, after{};
+  clock_gettime(CLOCK_BOOTTIME, &before);
+  const auto now = LeaseClock::now().time_since_epoch();
+  clock_gettime(CLOCK_BOOTTIME, &after);
+  const auto at = [](const timespec& time) {
+    return std::chrono::seconds(time.tv_sec) + std::chrono::nanoseconds(time.tv_nsec);
+  };
+  EXPECT_GE(now, at(before));
+  EXPECT_LE(now, at(after));
 }
 
 }  // namespace

@@ -208,8 +208,9 @@ void Keeper::Shared::run() {
       if (wake_at_ == Steady::time_point::max()) {
         changed_.wait(mutex_);
       } else {
-        const Steady::time_point until = wake_at_;  // it is read again without the lock
-        changed_.wait_until(mutex_, until);
+        // Woken now and then, for a wait stands still while the machine is suspended, and leases do not.
+        constexpr std::chrono::seconds kAtMost{1};
+        changed_.wait_for(mutex_, std::min<Steady::duration>(wake_at_ - caller_->timing().now(), kAtMost));
       }
     }
     if (ended_) return;

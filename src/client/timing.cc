@@ -1,9 +1,21 @@
 #include "client/timing.h"
 
+#include <time.h>
+
 #include <condition_variable>
 #include <mutex>
 
-namespace turnstile::client {
+namespace turnstile {
+
+inline namespace v1 {
+LeaseClock::time_point LeaseClock::now() noexcept {
+  timespec now{};
+  clock_gettime(CLOCK_BOOTTIME, &now);
+  return time_point(std::chrono::seconds(now.tv_sec) + std::chrono::nanoseconds(now.tv_nsec));
+}
+}  // namespace v1
+
+namespace client {
 
 Steady::time_point Timing::now() const { return Steady::now(); }
 
@@ -18,4 +30,5 @@ bool Timing::sleep_until(Steady::time_point time, std::stop_token stop) const {
   return !stop.stop_requested();
 }
 
-}  // namespace turnstile::client
+}  // namespace client
+}  // namespace turnstile

@@ -4,9 +4,11 @@
 #include <chrono>
 #include <stop_token>
 
+#include "turnstile/clock.h"
+
 namespace turnstile::client {
 
-using Steady = std::chrono::steady_clock;
+using Steady = LeaseClock;
 using Milliseconds = std::chrono::milliseconds;
 
 // `time + duration`, where too late to be represented means never.

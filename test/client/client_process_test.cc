@@ -19,7 +19,7 @@ namespace turnstile {
 namespace {
 
 using namespace std::chrono_literals;
-using Clock = std::chrono::steady_clock;
+using Clock = LockClient::Clock;
 constexpr auto kForEver = Clock::time_point::max();
 
 LockRequest request(const std::string& operation, const std::string& resource = "r") {

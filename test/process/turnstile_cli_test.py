@@ -425,6 +425,25 @@ class ExecTest(CliCase):
         holder.communicate(timeout=PATIENCE)
         self.assertEqual(holder.returncode, LOST)
 
+    def test_a_machine_that_slept_for_longer_than_the_lease_has_lost_it(self):
+        ahead = os.path.join(self.directory, "ahead")
+        environment = harness.plain_environment(TURNSTILE_SERVER=self.url, TURNSTILE_NODE="a",
+                                                **harness.preload("boot_clock.c", BOOT_CLOCK_AHEAD=ahead))
+        for whom in "both", "supervisor":
+            log = os.path.join(self.directory, whom)
+            holder = self.begin("exec", "build", self.resource + whom, "--lease", "10m", "--", "sh", "-c",
+                                f"echo $$ > {log}; while :; do sleep 0.1; done", env=environment)
+            wait_until(lambda: read_lines(log), "it runs")
+            if whom == "supervisor":
+                os.kill(holder.pid, signal.SIGSTOP)  # then it is the supervisor alone who can see it
+            with open(ahead, "w", encoding="ascii") as file:
+                file.write("3600")
+            wait_until(lambda: not alive(int(read_lines(log)[0])), "the command is gone")
+            os.kill(holder.pid, signal.SIGCONT)
+            _, error = holder.communicate(timeout=PATIENCE)
+            self.assertEqual(holder.returncode, LOST, error)
+            os.remove(ahead)
+
     def test_a_broken_hold_ends_the_command(self):
         holder = self.exec('echo $$ >> "$1"; while :; do sleep 1; done', "--lease", "1s")
         wait_until(lambda: read_lines(self.log), "it runs")
