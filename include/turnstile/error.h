@@ -24,6 +24,7 @@ enum class ErrorCode {
   unavailable,      // no server answered in time, after all retries: what the call did is not known
   not_turnstile,    // something answered that is no Turnstile server: look at the URL
   storage,          // a database or file of our own cannot be read or written
+  exhausted,        // this process can have no more threads; what had been granted was released
 };
 
 TURNSTILE_API std::string_view to_string(ErrorCode code);

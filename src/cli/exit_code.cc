@@ -45,6 +45,7 @@ ExitCode exit_code_of(ErrorCode code) {
       return kUnauthenticated;
     case ErrorCode::cancelled:  // by another program: our own signals are told apart before
     case ErrorCode::storage:
+    case ErrorCode::exhausted:
       break;
   }
   return kUnexpected;

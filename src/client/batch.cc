@@ -19,10 +19,13 @@ Expected<LockResult> result_of(LockClient::Core& core, const LockRequest& reques
   LockResult result;
   result.request_id = who.request_id;
   switch (answer.state) {
-    case LockAnswer::State::acquired:
+    case LockAnswer::State::acquired: {
+      Expected<Hold> hold = core.make_hold(request, who, answer, sent_at);
+      if (!hold) return std::unexpected(hold.error());
       result.acquired = true;
-      result.hold = core.make_hold(request, who, answer, sent_at);
+      result.hold = std::move(*hold);
       return result;
+    }
     case LockAnswer::State::skipped:
       result.skipped = true;
       result.references = answer.references;

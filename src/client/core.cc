@@ -3,6 +3,7 @@
 #include <unistd.h>
 
 #include <array>
+#include <system_error>
 
 #include "client/random_id.h"
 #include "client/subscription_state.h"
@@ -17,6 +18,11 @@ ClientSettings with_node_id(ClientSettings settings) {
   return settings;
 }
 
+std::unexpected<ClientError> no_thread() {
+  return client::fail(ErrorCode::exhausted,
+                      "this process can have no more threads: raise its limit (ulimit -u, pids.max)");
+}
+
 }  // namespace
 
 LockClient::Core::Core(ClientSettings settings, std::shared_ptr<client::Transport> transport,
@@ -25,7 +31,8 @@ LockClient::Core::Core(ClientSettings settings, std::shared_ptr<client::Transpor
       caller_(std::make_shared<client::Caller>(
           settings_, std::move(transport),
           options.timing ? std::move(options.timing) : std::make_shared<const client::Timing>())),
-      keeper_(std::make_shared<client::Keeper>(caller_, options.keeper_thread)) {}
+      start_thread_(std::move(options.start_thread)),
+      keeper_(std::make_shared<client::Keeper>(caller_, options.keeper_thread, start_thread_)) {}
 
 client::Requester LockClient::Core::requester(const std::string& operation, const std::string& resource,
                                               const std::string& request_id) const {
@@ -40,8 +47,8 @@ client::Requester LockClient::Core::requester_of(const LockRequest& request) con
           .request_id = request.request_id.empty() ? client::new_request_id() : request.request_id};
 }
 
-Hold LockClient::Core::make_hold(const LockRequest& request, const client::Requester& who,
-                                 const client::LockAnswer& answer, Clock::time_point sent_at) {
+Expected<Hold> LockClient::Core::make_hold(const LockRequest& request, const client::Requester& who,
+                                           const client::LockAnswer& answer, Clock::time_point sent_at) {
   auto state = std::make_shared<Hold::State>(Hold::State::Granted{.who = who,
                                                                   .token = answer.token,
                                                                   .attempt = answer.attempt,
@@ -49,25 +56,35 @@ Hold LockClient::Core::make_hold(const LockRequest& request, const client::Reque
                                                                   .lease = request.lease,
                                                                   .sent_at = sent_at},
                                              caller_, keeper_);
-  if (request.lease.count() > 0) keeper_->add(state);
-  if (request.monitor) {
+  bool kept = request.lease.count() == 0 || keeper_->add(state);
+  if (kept && request.monitor) {
     // The connection that asked is a bond, too, but it lies in a pool and may be closed there.
-    state->keep_bond(subscribe({.operation = who.operation,
-                                .resource = who.resource,
-                                .prefix = {},
-                                .after = {},
-                                .node_id = who.node_id,
-                                .request_id = who.request_id},
-                               [](const Event&) {}, {}));
+    Expected<Subscription> bond = subscribe({.operation = who.operation,
+                                             .resource = who.resource,
+                                             .prefix = {},
+                                             .after = {},
+                                             .node_id = who.node_id,
+                                             .request_id = who.request_id},
+                                            [](const Event&) {}, {});
+    kept = bond.has_value();
+    if (kept) state->keep_bond(std::move(*bond));
+  }
+  if (!kept) {
+    (void)state->release(WorkResult::failed("its client could not start a thread"), client::kShortPatience);
+    return no_thread();
   }
   return Hold(std::move(state));
 }
 
-Subscription LockClient::Core::subscribe(const SubscribeRequest& request,
-                                         std::function<void(const Event&)> on_event,
-                                         std::function<void(const ClientError&)> on_end) {
-  return Subscription(
-      std::make_shared<Subscription::State>(caller_, request, std::move(on_event), std::move(on_end)));
+Expected<Subscription> LockClient::Core::subscribe(const SubscribeRequest& request,
+                                                   std::function<void(const Event&)> on_event,
+                                                   std::function<void(const ClientError&)> on_end) {
+  try {
+    return Subscription(std::make_shared<Subscription::State>(caller_, request, std::move(on_event),
+                                                              std::move(on_end), start_thread_));
+  } catch (const std::system_error&) {
+    return no_thread();
+  }
 }
 
 }  // namespace turnstile

@@ -8,6 +8,7 @@
 #include "client/hold_state.h"
 #include "client/keeper.h"
 #include "client/requests.h"
+#include "client/threads.h"
 #include "client/timing.h"
 #include "client/transport.h"
 #include "turnstile/lock_client.h"
@@ -15,10 +16,11 @@
 namespace turnstile {
 
 namespace client {
-// For tests: time that does not pass by itself, and renewals only when asked for.
+// For tests: time that does not pass by itself, renewals only when asked for, and no threads to be had.
 struct CoreOptions {
-  std::shared_ptr<const Timing> timing;  // empty: the real one
+  std::shared_ptr<const Timing> timing{};  // empty: the real one
   bool keeper_thread = true;
+  StartThread start_thread = start_real_thread;
 };
 }  // namespace client
 
@@ -38,11 +40,13 @@ class LockClient::Core {
   client::Requester requester_of(const LockRequest& request) const;
   client::Requester requester(const std::string& operation, const std::string& resource,
                               const std::string& request_id) const;
-  // Of an answer `acquired` to the request that was sent at `sent_at`.
-  Hold make_hold(const LockRequest& request, const client::Requester& who, const client::LockAnswer& answer,
-                 Clock::time_point sent_at);
-  Subscription subscribe(const SubscribeRequest& request, std::function<void(const Event&)> on_event,
-                         std::function<void(const ClientError&)> on_end);
+  // Of an answer `acquired` to the request that was sent at `sent_at`. Error `exhausted`: what it needs to be
+  // kept cannot be had, and it was released.
+  Expected<Hold> make_hold(const LockRequest& request, const client::Requester& who,
+                           const client::LockAnswer& answer, Clock::time_point sent_at);
+  Expected<Subscription> subscribe(const SubscribeRequest& request,
+                                   std::function<void(const Event&)> on_event,
+                                   std::function<void(const ClientError&)> on_end);
   // Posts `body`, and reads the answer with `read`.
   template <class T>
   Expected<T> post(std::string target, std::string body, std::optional<T> (*read)(std::string_view)) {
@@ -56,6 +60,7 @@ class LockClient::Core {
  private:
   const ClientSettings settings_;
   const std::shared_ptr<client::Caller> caller_;
+  const client::StartThread start_thread_;
   const std::shared_ptr<client::Keeper> keeper_;
 };
 

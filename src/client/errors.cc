@@ -32,6 +32,8 @@ std::string_view to_string(ErrorCode code) {
       return "not_turnstile";
     case ErrorCode::storage:
       return "storage";
+    case ErrorCode::exhausted:
+      return "exhausted";
   }
   return "unknown";
 }

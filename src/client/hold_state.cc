@@ -49,7 +49,7 @@ void Hold::State::report_progress(uint64_t done, uint64_t total) {
     keeper = keeper_;
     due = renewal_time();
   }
-  keeper->add(shared_from_this());  // one without a lease is not yet known to it
+  (void)keeper->add(shared_from_this());  // one without a lease is not yet known to it
   keeper->wake_by(due);
 }
 
@@ -83,7 +83,7 @@ void Hold::State::on_change(std::function<void(HoldState)> callback) {
     keeper = keeper_;
   }
   if (!keeper) return;
-  keeper->add(shared_from_this());
+  (void)keeper->add(shared_from_this());
   tell_by(*keeper);
 }
 
@@ -136,8 +136,7 @@ Expected<Released> Hold::State::release(const WorkResult& result, client::Patien
 }
 
 void Hold::State::close() {
-  (void)release(WorkResult::failed("abandoned by its holder"),
-                {.timeout = std::chrono::milliseconds(1'000), .retries = 1});
+  (void)release(WorkResult::failed("abandoned by its holder"), client::kShortPatience);
   let_go();
 }
 

@@ -267,6 +267,46 @@ TEST_F(D7, ReleaseAllJudgesEachOfABatchTheSameWay) {
   EXPECT_FALSE((*released)[1]->confirmed);
 }
 
+struct NoThreads : testing::Test {
+  NoThreads() {
+    transport->then(answer(200, kAcquired));
+    transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
+  }
+  static std::thread none(const std::function<void()>&) {
+    throw std::system_error(EAGAIN, std::generic_category());
+  }
+  void expect_released(const Expected<LockResult>& result) {
+    ASSERT_FALSE(result);
+    EXPECT_EQ(result.error().code, ErrorCode::exhausted);
+    ASSERT_EQ(transport->seen.size(), 2u);
+    EXPECT_EQ(transport->seen[1].target, "/unlock");
+    EXPECT_NE(transport->seen[1].body.find(R"("token":7,"success":false)"), std::string::npos);
+  }
+  std::shared_ptr<TestTransport> transport = std::make_shared<TestTransport>();
+  LockClient client{std::make_shared<LockClient::Core>(
+      ClientSettings{}, transport, CoreOptions{.timing = {}, .keeper_thread = true, .start_thread = none})};
+};
+
+TEST_F(NoThreads, AGrantWithALeaseIsReleasedAndAnError) {
+  expect_released(client.lock({.operation = "pull", .resource = "r"}));
+}
+
+TEST_F(NoThreads, AGrantWithABondIsReleasedAndAnError) {
+  expect_released(client.try_lock({.operation = "pull", .resource = "r", .lease = 0s, .monitor = true}));
+}
+
+TEST_F(NoThreads, ASubscriptionIsAnError) {
+  EXPECT_EQ(client.subscribe({}, [](const Event&) {}).error().code, ErrorCode::exhausted);
+}
+
+TEST_F(NoThreads, AHoldWithoutALeaseGoesWithoutProgressAndCallbacks) {
+  auto result = client.lock({.operation = "pull", .resource = "r", .lease = 0s});
+  ASSERT_TRUE(result && result->acquired);
+  result->hold.on_change([](HoldState) {});
+  result->hold.report_progress(1, 2);
+  EXPECT_TRUE(result->hold.release(WorkResult::succeeded()));
+}
+
 // A clock that can jump, as one does that goes on while the machine is suspended; waits go by the real one.
 class JumpingTiming : public Timing {
  public:

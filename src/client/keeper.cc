@@ -218,8 +218,10 @@ void Keeper::Shared::run() {
   }
 }
 
-Keeper::Keeper(std::shared_ptr<Caller> caller, bool with_thread)
-    : shared_(std::make_shared<Shared>(std::move(caller))), with_thread_(with_thread) {}
+Keeper::Keeper(std::shared_ptr<Caller> caller, bool with_thread, StartThread start_thread)
+    : shared_(std::make_shared<Shared>(std::move(caller))),
+      with_thread_(with_thread),
+      start_thread_(std::move(start_thread)) {}
 
 Keeper::~Keeper() {
   shared_->end();
@@ -233,18 +235,24 @@ Keeper::~Keeper() {
   thread.get_id() == std::this_thread::get_id() ? thread.detach() : thread.join();
 }
 
-void Keeper::start() {
-  if (!with_thread_) return;
+bool Keeper::start() {
+  if (!with_thread_) return true;
   const Locked lock(mutex_);
-  if (!thread_.joinable()) thread_ = std::thread([shared = shared_] { shared->run(); });
+  if (thread_.joinable()) return true;
+  try {
+    thread_ = start_thread_([shared = shared_] { shared->run(); });
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
 }
 
-void Keeper::add(const std::shared_ptr<Hold::State>& state) {
+bool Keeper::add(const std::shared_ptr<Hold::State>& state) {
   const bool is_new = shared_->add(state);
   shared_->wake_by(state->next_renewal());
   // A try in flight knows nothing of it, and may last until its owner ought to have been told something.
   if (is_new) shared_->interrupt_if_late_for(state->next_change());
-  start();
+  return start();
 }
 
 void Keeper::remove(const Hold::State* state) { shared_->remove(state); }

@@ -5,6 +5,7 @@
 #include <thread>
 
 #include "client/caller.h"
+#include "client/threads.h"
 #include "turnstile/hold.h"
 
 namespace turnstile::client {
@@ -19,10 +20,12 @@ namespace turnstile::client {
 class Keeper {
  public:
   // with_thread false: nothing happens but by step(), for tests.
-  explicit Keeper(std::shared_ptr<Caller> caller, bool with_thread = true);
+  explicit Keeper(std::shared_ptr<Caller> caller, bool with_thread = true,
+                  StartThread start_thread = start_real_thread);
   ~Keeper();
 
-  void add(const std::shared_ptr<Hold::State>& state);
+  // False: there is no thread to keep it, and none can be made.
+  bool add(const std::shared_ptr<Hold::State>& state);
   void remove(const Hold::State* state);
   // Something of a hold's that was added is due at `time`, perhaps earlier than was known. A renewal in
   // flight is not disturbed by it.
@@ -34,10 +37,11 @@ class Keeper {
 
  private:
   class Shared;
-  void start();
+  bool start();
 
   const std::shared_ptr<Shared> shared_;
   const bool with_thread_;
+  const StartThread start_thread_;
   Mutex mutex_;
   std::thread thread_ TS_GUARDED_BY(mutex_);
 };

@@ -98,14 +98,14 @@ bool Subscription::State::Stream::take(const client::SseEvent& from) {
 }
 
 Subscription::State::State(std::shared_ptr<client::Caller> caller, const SubscribeRequest& request,
-                           OnEvent on_event, OnEnd on_end) {
+                           OnEvent on_event, OnEnd on_end, const client::StartThread& start_thread) {
   auto stream = std::make_shared<Stream>(Stream{.caller = std::move(caller),
                                                 .target = client::stream_target(request),
                                                 .last_id = request.after,
                                                 .on_event = std::move(on_event),
                                                 .on_end = std::move(on_end),
                                                 .stop = stop_.get_token()});
-  thread_ = std::thread([stream] { stream->run(); });
+  thread_ = start_thread([stream] { stream->run(); });
 }
 
 void Subscription::State::end() {

@@ -8,6 +8,7 @@
 
 #include "client/caller.h"
 #include "client/sse_parser.h"
+#include "client/threads.h"
 #include "turnstile/lock_client.h"
 
 namespace turnstile {
@@ -22,7 +23,7 @@ class Subscription::State {
   using OnEnd = std::function<void(const ClientError&)>;
 
   State(std::shared_ptr<client::Caller> caller, const SubscribeRequest& request, OnEvent on_event,
-        OnEnd on_end);
+        OnEnd on_end, const client::StartThread& start_thread);  // throws what that throws
   ~State() { end(); }
 
   // Waits for the thread, and so for a callback under way, unless it is called by that callback.

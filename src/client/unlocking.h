@@ -19,6 +19,9 @@ struct Patience {
   std::stop_token stop{};
 };
 
+// Of a caller that has other things to do: the lease ends what the server does not hear of.
+inline const Patience kShortPatience{.timeout = Milliseconds(1'000), .retries = 1};
+
 // maybe_done: an earlier unlock of this hold may have had its effect.
 Unlocked unlock(Caller& caller, const Requester& who, uint64_t token, const WorkResult& result,
                 bool maybe_done = false, Patience patience = {});

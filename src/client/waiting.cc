@@ -157,7 +157,9 @@ Waiting::Outcome Waiting::decided(const LockAnswer& answer, Steady::time_point s
 Waiting::Outcome Waiting::acquired(const LockAnswer& answer, Steady::time_point sent_at) {
   LockResult result;
   result.request_id = who_.request_id;
-  result.hold = core_.make_hold(request_, who_, answer, sent_at);
+  Expected<Hold> hold = core_.make_hold(request_, who_, answer, sent_at);
+  if (!hold) return std::unexpected(hold.error());
+  result.hold = std::move(*hold);
   // All we know of the lease's begin is that it was after the long poll was sent. If that is long ago, a
   // renewal makes it certain that there is time left to work in.
   const bool stale = request_.lease.count() > 0 && core_.timing().now() - sent_at > request_.lease / 3;
