@@ -5,6 +5,7 @@
 #include <cstdint>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <stop_token>
 #include <string>
 #include <string_view>
@@ -22,11 +23,16 @@ struct WorkResult {
   bool success = false;
   std::string error{};     // why not
   bool permanent = false;  // nobody can do better (a 404, a bad digest): all waiters end with this error
+  std::string result{};    // of a success: what those who skip are told, at most 4 KiB of UTF-8
+  // Of a success: how long it counts, where the operation shares it. None: as long as the server's settings
+  // say.
+  std::optional<std::chrono::milliseconds> keep{};
 
-  static WorkResult succeeded() { return {.success = true, .error = {}, .permanent = false}; }
-  static WorkResult failed(std::string error) {
-    return {.success = false, .error = std::move(error), .permanent = false};
+  static WorkResult succeeded(std::string result = {},
+                              std::optional<std::chrono::milliseconds> keep = std::nullopt) {
+    return {.success = true, .error = {}, .permanent = false, .result = std::move(result), .keep = keep};
   }
+  static WorkResult failed(std::string error) { return {.success = false, .error = std::move(error)}; }
   static WorkResult failed_for_all(std::string error) {
     return {.success = false, .error = std::move(error), .permanent = true};
   }
@@ -38,8 +44,10 @@ struct Released {
   // and a later one found the hold gone: by that first try, or because the lease had run out before it
   // arrived, and then the result counts for nothing, and others may be at the work by now.
   bool confirmed = true;
-  std::string next{};                  // the node that was granted the lane in the same step
-  std::vector<std::string> waiters{};  // nodes that waited for the resource just before
+  bool result_kept = true;  // false: the server has no room for the result, and nobody will see it
+  std::optional<std::chrono::milliseconds> keep{};  // with WorkResult::keep: how long it counts in fact
+  std::string next{};                               // the node that was granted the lane in the same step
+  std::vector<std::string> waiters{};               // nodes that waited for the resource just before
 };
 
 enum class HoldState {

@@ -51,6 +51,13 @@ struct LockRequest {
   std::function<void(const WaitingStatus&)> on_waiting{};
 };
 
+// Who has done the work that one skips, as far as the server knows.
+struct SkippedWork {
+  std::string node_id{};                           // who did it; empty: not known
+  std::optional<std::chrono::milliseconds> ago{};  // when
+  std::string result{};                            // what it said (WorkResult::result)
+};
+
 // Of a call that did not fail: exactly one of acquired, skipped and queued is true.
 struct LockResult {
   bool acquired = false;
@@ -58,6 +65,7 @@ struct LockResult {
   bool queued = false;   // try_lock with stay_when_busy only
   Hold hold{};           // with acquired
   std::string request_id{};
+  SkippedWork work{};                      // with skipped
   std::vector<std::string> references{};   // with a skipped delete: the nodes that still use the resource
   std::optional<WaitingStatus> waiting{};  // with queued
 };

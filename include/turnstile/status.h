@@ -31,6 +31,7 @@ struct CompletionStatus {
   std::string error{};
   bool permanent = false;
   std::string completed_at{};
+  std::string result{};  // of a success: what its holder said
 };
 
 struct LaneStatus {
@@ -74,6 +75,7 @@ struct Event {
   std::string completed_at{};  // RFC 3339, the time of the event
   uint64_t token = 0;
   uint32_t attempt = 0;
+  std::string result{};  // with completed: what its holder said
 };
 
 }  // namespace v1

@@ -50,6 +50,7 @@ object completion_json(const CompletionStatus& completion) {
   out["error"] = completion.error;
   out["permanent"] = completion.permanent;
   out["completed_at"] = completion.completed_at;
+  add_if(out, "result", completion.result);
   return out;
 }
 
@@ -90,6 +91,8 @@ object to_json(const Released& released) {
   out["released"] = true;
   out["already"] = released.already;
   out["confirmed"] = released.confirmed;
+  if (!released.result_kept) out["result_kept"] = false;
+  if (released.keep) out["keep_ms"] = released.keep->count();
   add_if(out, "next", released.next);
   out["waiters"] = to_json(released.waiters);
   return out;
@@ -111,6 +114,15 @@ object to_json(const Event& event) {
   out["completed_at"] = event.completed_at;
   out["token"] = event.token;
   out["attempt"] = event.attempt;
+  add_if(out, "result", event.result);
+  return out;
+}
+
+object to_json(const SkippedWork& work) {
+  object out;
+  add_if(out, "completed_by", work.node_id);
+  if (work.ago) out["completed_ms_ago"] = work.ago->count();
+  add_if(out, "result", work.result);
   return out;
 }
 

@@ -11,6 +11,7 @@ boost::json::object to_json(const LaneStatus& lane);
 boost::json::object to_json(const References& references);
 boost::json::object to_json(const Released& released);
 boost::json::object to_json(const Event& event);
+boost::json::object to_json(const SkippedWork& work);
 boost::json::object to_json(const WaitingStatus& waiting);
 boost::json::array to_json(const std::vector<std::string>& texts);
 

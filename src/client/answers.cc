@@ -26,6 +26,11 @@ class Reader {
     get(name, value, required);
     return value;
   }
+  bool boolean_or(const char* name, bool otherwise) {
+    bool value = otherwise;
+    get(name, value, false);
+    return value;
+  }
   uint64_t number(const char* name, bool required = false) {
     uint64_t value = 0;
     get(name, value, required);
@@ -122,6 +127,8 @@ auto read_object(std::string_view body, Read read) -> std::optional<decltype(rea
   return value;
 }
 
+Milliseconds milliseconds_of(uint64_t ms) { return Milliseconds(std::min(ms, kLongestLeaseMs)); }
+
 HolderStatus holder_of(Reader& from) {
   HolderStatus holder;
   holder.node_id = from.text("node_id", true);
@@ -149,6 +156,11 @@ LockAnswer lock_of(Reader& from) {
   answer.attempt = std::max(1u, from.small("attempt"));
   answer.previous_error = from.text("previous_error");
   answer.references = from.nodes_of("references");
+  if (state == "skipped") {
+    answer.work.node_id = from.text("completed_by");
+    if (const auto ago = from.number_if("completed_ms_ago")) answer.work.ago = milliseconds_of(*ago);
+    answer.work.result = from.text("result");
+  }
   answer.waiting.position = from.small("position");
   from.object("holder", [&](Reader& inner) {
     const HolderStatus holder = holder_of(inner);
@@ -172,10 +184,13 @@ LockAnswer lock_of(Reader& from) {
 
 Released unlock_of(Reader& from) {
   from.require(from.boolean("released", true));
-  return {.already = from.boolean("already"),
-          .confirmed = true,
-          .next = from.text("next"),
-          .waiters = from.texts("waiters")};
+  Released released;
+  released.already = from.boolean("already");
+  released.result_kept = from.boolean_or("result_kept", true);
+  if (const auto keep = from.number_if("keep_ms")) released.keep = milliseconds_of(*keep);
+  released.next = from.text("next");
+  released.waiters = from.texts("waiters");
+  return released;
 }
 
 Milliseconds renew_of(Reader& from) {
@@ -204,7 +219,8 @@ LaneStatus lane_of(Reader& from) {
                                        .success = inner.boolean("success"),
                                        .error = inner.text("error"),
                                        .permanent = inner.boolean("permanent"),
-                                       .completed_at = inner.text("completed_at")};
+                                       .completed_at = inner.text("completed_at"),
+                                       .result = inner.text("result")};
   });
   from.object("references", [&](Reader& inner) {
     lane.references = inner.texts("nodes");
@@ -294,6 +310,7 @@ std::optional<Event> read_event(std::string_view data) {
     event.completed_at = from.text("completed_at");
     event.token = from.number("token");
     event.attempt = from.small("attempt");
+    event.result = from.text("result");
     return event;
   });
 }

@@ -28,6 +28,7 @@ struct LockAnswer {
   uint32_t attempt = 1;
   std::string previous_error;
   std::vector<std::string> references;
+  SkippedWork work;  // with skipped
   WaitingStatus waiting;
 };
 

@@ -29,6 +29,7 @@ Expected<LockResult> result_of(LockClient::Core& core, const LockRequest& reques
     case LockAnswer::State::skipped:
       result.skipped = true;
       result.references = answer.references;
+      result.work = answer.work;
       return result;
     case LockAnswer::State::cancelled:
       return client::fail(ErrorCode::cancelled, "another call has cancelled this wait");

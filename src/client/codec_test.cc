@@ -36,6 +36,40 @@ TEST(D6, AFailureWithoutATextIsStillSentAsAFailure) {
   EXPECT_NE(unlock_body(who, 5, WorkResult::succeeded()).find(R"("success":true)"), std::string::npos);
 }
 
+TEST(Requests, AResultAndHowLongItCountsTravelWithASuccessAlone) {
+  const Requester who{.operation = "once", .resource = "r", .node_id = "n", .request_id = "q"};
+  WorkResult work = WorkResult::succeeded("two\nlines", Milliseconds(2'000));
+  EXPECT_NE(unlock_body(who, 5, work).find(R"("success":true,"result":"two\u000alines","keep_ms":2000})"),
+            std::string::npos);
+  EXPECT_NE(unlock_body(who, 5, WorkResult::succeeded({}, Milliseconds(0))).find(R"("keep_ms":0})"),
+            std::string::npos);
+  work.success = false;
+  EXPECT_EQ(unlock_body(who, 5, work).find("result"), std::string::npos);
+  EXPECT_EQ(unlock_body(who, 5, WorkResult::succeeded()).find("keep_ms"), std::string::npos);
+}
+
+TEST(Answers, ASkipTellsWhoDidItWhenAndWithWhichResultIfTheServerKnows) {
+  const auto skip = read_lock(
+      R"({"state":"skipped","skip":true,"completed_by":"node-b","completed_ms_ago":180000,"result":"v7"})");
+  ASSERT_TRUE(skip);
+  EXPECT_EQ(skip->work.node_id, "node-b");
+  EXPECT_EQ(skip->work.ago, std::chrono::minutes(3));
+  EXPECT_EQ(skip->work.result, "v7");
+  const auto old = read_lock(R"({"state":"skipped","skip":true})");
+  ASSERT_TRUE(old);
+  EXPECT_TRUE(old->work.node_id.empty() && !old->work.ago && old->work.result.empty());
+}
+
+TEST(Answers, AReleaseTellsHowLongItCountsAndWhetherItsResultIsKept) {
+  const auto cut = read_unlock(R"({"released":true,"keep_ms":604800000,"result_kept":false})");
+  ASSERT_TRUE(cut);
+  EXPECT_EQ(cut->keep, std::chrono::hours(24 * 7));
+  EXPECT_FALSE(cut->result_kept);
+  const auto old = read_unlock(R"({"released":true})");
+  EXPECT_TRUE(old && !old->keep && old->result_kept);
+  EXPECT_EQ(read_event(R"({"event":"completed","result":"v7"})")->result, "v7");
+}
+
 TEST(Requests, QueriesArePercentEncoded) {
   EXPECT_EQ(Target("/x").with("a", "b c&ü").with("empty", "").with("d", "1").take(),
             "/x?a=b%20c%26%c3%bc&d=1");

@@ -106,6 +106,10 @@ std::string unlock_body(const Requester& who, uint64_t token, const WorkResult& 
   object.boolean("success", result.success);  // always: its absence would be read from the error text (D6)
   object.text_if("error", result.error);
   if (result.permanent) object.boolean("permanent", true);
+  if (result.success) {
+    object.text_if("result", result.result);
+    if (result.keep) object.number("keep_ms", uint64_t(std::max<int64_t>(0, result.keep->count())));
+  }
   return object.take();
 }
 

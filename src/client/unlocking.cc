@@ -4,7 +4,7 @@ namespace turnstile::client {
 
 Unlocked judge_refused_unlock(ClientError error, bool maybe_done) {
   if (error.code == ErrorCode::lost && maybe_done) {
-    return {.released = Released{.already = true, .confirmed = false, .next = {}, .waiters = {}}};
+    return {.released = Released{.already = true, .confirmed = false}};
   }
   return {.released = std::unexpected(std::move(error)), .maybe_done = maybe_done};
 }

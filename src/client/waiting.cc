@@ -144,6 +144,7 @@ Waiting::Outcome Waiting::decided(const LockAnswer& answer, Steady::time_point s
     case LockAnswer::State::skipped:
       result.skipped = true;
       result.references = answer.references;
+      result.work = answer.work;
       return result;
     case LockAnswer::State::cancelled:
       return fail(ErrorCode::cancelled, "another call has cancelled this wait");
