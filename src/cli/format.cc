@@ -19,7 +19,66 @@ struct Unit {
 constexpr std::array kUnits = {Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000},
                                Unit{"s", 1'000}};
 
-bool continues_character(char c) { return (uint8_t(c) & 0xC0) == 0x80; }
+struct Character {
+  char32_t code = 0;
+  size_t columns = 1;
+  bool valid = true;
+};
+
+struct Range {
+  char32_t first, last;
+};
+// Of Unicode's East Asian Width: wide and fullwidth, with the emoji among them, in large pieces.
+constexpr std::array kWide = {
+    Range{0x1100, 0x115F},   Range{0x231A, 0x231B},   Range{0x23E9, 0x23EC},   Range{0x25FD, 0x25FE},
+    Range{0x2614, 0x2615},   Range{0x2648, 0x2653},   Range{0x26AA, 0x26AB},   Range{0x26BD, 0x26BE},
+    Range{0x2705, 0x2705},   Range{0x270A, 0x270B},   Range{0x2728, 0x2728},   Range{0x274C, 0x274C},
+    Range{0x2753, 0x2757},   Range{0x2795, 0x2797},   Range{0x2B1B, 0x2B1C},   Range{0x2E80, 0x303E},
+    Range{0x3041, 0x33FF},   Range{0x3400, 0x4DBF},   Range{0x4E00, 0x9FFF},   Range{0xA000, 0xA4CF},
+    Range{0xA960, 0xA97F},   Range{0xAC00, 0xD7A3},   Range{0xF900, 0xFAFF},   Range{0xFE30, 0xFE6F},
+    Range{0xFF00, 0xFF60},   Range{0xFFE0, 0xFFE6},   Range{0x16FE0, 0x18CFF}, Range{0x1B000, 0x1B2FF},
+    Range{0x1F004, 0x1F004}, Range{0x1F0CF, 0x1F0CF}, Range{0x1F18E, 0x1F19A}, Range{0x1F200, 0x1F320},
+    Range{0x1F32D, 0x1F3F0}, Range{0x1F3F4, 0x1F64F}, Range{0x1F680, 0x1F6FF}, Range{0x1F7E0, 0x1F7EB},
+    Range{0x1F90C, 0x1F9FF}, Range{0x1FA70, 0x1FAFF}, Range{0x20000, 0x3FFFD}};
+// Marks that stand on the character before them, joiners and other things without a place of their own.
+constexpr std::array kNothing = {Range{0x0300, 0x036F}, Range{0x0483, 0x0489}, Range{0x0591, 0x05BD},
+                                 Range{0x0610, 0x061A}, Range{0x064B, 0x065F}, Range{0x1AB0, 0x1AFF},
+                                 Range{0x1DC0, 0x1DFF}, Range{0x200B, 0x200F}, Range{0x202A, 0x202E},
+                                 Range{0x2060, 0x2064}, Range{0x20D0, 0x20FF}, Range{0xFE00, 0xFE0F},
+                                 Range{0xFE20, 0xFE2F}, Range{0xFEFF, 0xFEFF}, Range{0xE0100, 0xE01EF}};
+
+template <size_t n>
+bool within(const std::array<Range, n>& ranges, char32_t code) {
+  return std::ranges::any_of(ranges,
+                             [&](const Range& range) { return code >= range.first && code <= range.last; });
+}
+
+size_t columns_of(char32_t code) {
+  if (code < 0x300) return 1;
+  return within(kNothing, code) ? 0 : within(kWide, code) ? 2 : 1;
+}
+
+// Takes the first character away. A byte that is no UTF-8 is one of its own.
+Character take_character(std::string_view& text) {
+  const auto byte = [&](size_t i) { return uint8_t(text[i]); };
+  const uint8_t first = byte(0);
+  const size_t length = first < 0x80                    ? 1
+                        : first >= 0xC2 && first < 0xE0 ? 2
+                        : (first & 0xF0) == 0xE0        ? 3
+                        : first >= 0xF0 && first < 0xF5 ? 4
+                                                        : 0;
+  char32_t code = length <= 1 ? first : first & (0xFF >> (length + 1));
+  bool valid = length > 0 && length <= text.size();
+  for (size_t i = 1; valid && i < length; ++i) {
+    valid = (byte(i) & 0xC0) == 0x80;
+    code = code << 6 | (byte(i) & 0x3F);
+  }
+  constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
+  valid = valid && code >= kLeast[length] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
+  text.remove_prefix(valid ? length : 1);
+  return valid ? Character{.code = code, .columns = columns_of(code)}
+               : Character{.code = first, .valid = false};
+}
 
 }  // namespace
 
@@ -80,6 +139,13 @@ std::string show_progress(std::optional<uint64_t> done, std::optional<uint64_t> 
   return fmt::format("{:.0f}% ({} of {})", percent, show_bytes(*done), show_bytes(*total));
 }
 
+bool is_utf8(std::string_view text) {
+  while (!text.empty()) {
+    if (!take_character(text).valid) return false;
+  }
+  return true;
+}
+
 std::string one_line(std::string_view text) {
   std::string out(text);
   std::ranges::replace_if(out, [](char c) { return uint8_t(c) < 0x20 || c == 0x7F; }, ' ');
@@ -87,25 +153,30 @@ std::string one_line(std::string_view text) {
 }
 
 size_t display_width(std::string_view utf8) {
-  return size_t(std::ranges::count_if(utf8, [](char c) { return !continues_character(c); }));
+  size_t width = 0;
+  while (!utf8.empty()) width += take_character(utf8).columns;
+  return width;
 }
 
 std::string_view front_of(std::string_view text, size_t width) {
-  size_t end = 0;
-  for (size_t seen = 0; end < text.size(); ++end) {
-    if (!continues_character(text[end]) && seen++ == width) break;
+  std::string_view rest = text;
+  for (size_t used = 0; !rest.empty();) {
+    std::string_view behind = rest;
+    used += take_character(behind).columns;
+    if (used > width) break;
+    rest = behind;
   }
-  return text.substr(0, end);
+  return text.substr(0, text.size() - rest.size());
 }
 
 std::string shortened(std::string_view text, size_t width) {
-  if (display_width(text) <= width) return std::string(text);
-  const size_t front = width / 2, back = width - front - 1;
-  size_t end = text.size();
-  for (size_t seen = 0; end > 0 && seen < back;) {
-    if (!continues_character(text[--end])) ++seen;
-  }
-  return fmt::format("{}…{}", front_of(text, front), text.substr(end));
+  const size_t all = display_width(text);
+  if (all <= width) return std::string(text);
+  if (width == 0) return "";
+  const std::string_view front = front_of(text, width / 2);
+  std::string_view back = text;
+  for (size_t left = all, room = width - width / 2 - 1; left > room;) left -= take_character(back).columns;
+  return fmt::format("{}…{}", front, back);
 }
 
 std::string Table::text() const {

@@ -30,13 +30,16 @@ std::string show_bytes(uint64_t count);  // "999", "1.5K", "3.0M": without a uni
 // "42% (1.2G of 2.9G)"; without a total: "1.2G"; nothing: "".
 std::string show_progress(std::optional<uint64_t> done, std::optional<uint64_t> total);
 
+bool is_utf8(std::string_view text);
+
 // Control characters as spaces, so that a foreign text neither breaks a line nor drives the terminal.
 std::string one_line(std::string_view text);
-// At most `width` characters of it; the middle is left out, for digests differ at their ends.
+// At most `width` columns of it; the middle is left out, for digests differ at their ends.
 std::string shortened(std::string_view text, size_t width);
-// Its first `width` characters.
+// Its first characters, as many as have room in `width` columns.
 std::string_view front_of(std::string_view text, size_t width);
-size_t display_width(std::string_view utf8);  // in characters
+// In columns of a terminal: East Asian wide characters and emoji take two, combining marks none.
+size_t display_width(std::string_view utf8);
 
 // Rows as aligned columns with two spaces between; the last column is not padded.
 class Table {

@@ -72,5 +72,23 @@ TEST(Format, ColumnsAreAlignedByCharactersNotBytes) {
             "a      2   x\n");
 }
 
+TEST(Format, WideCharactersTakeTwoColumnsAndMarksNone) {
+  EXPECT_EQ(display_width("日本"), 4U);
+  EXPECT_EQ(display_width("🙂x"), 3U);
+  EXPECT_EQ(display_width("e\u0301"), 1U);
+  EXPECT_EQ(display_width("\xff\xfe"), 2U);
+  EXPECT_EQ(front_of("日本x", 3), "日");
+  EXPECT_EQ(shortened("日本語日本語", 7), "日…語");
+  for (size_t width = 0; width < 14; ++width)
+    EXPECT_LE(display_width(shortened("a日b本c語🙂e\u0301", width)), width);
+}
+
+TEST(Format, KnowsUtf8) {
+  EXPECT_TRUE(is_utf8("") && is_utf8("aü日🙂") && is_utf8(std::string_view("\0", 1)));
+  for (const char* bad : {"\xff", "\xc3", "\xc0\x80", "\xed\xa0\x80", "\xf5\x80\x80\x80", "\x80"}) {
+    EXPECT_FALSE(is_utf8(bad)) << bad;
+  }
+}
+
 }  // namespace
 }  // namespace turnstile::cli

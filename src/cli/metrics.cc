@@ -31,11 +31,14 @@ double Metrics::sum(std::string_view name) const {
   return found == sums_.end() ? 0 : found->second;
 }
 
-Expected<std::shared_ptr<LockClient::Core>> make_core(const Context& context) {
+Expected<std::shared_ptr<LockClient::Core>> make_core(const Context& context, std::stop_token stop) {
   // create() checks the settings.
   if (const Expected<LockClient> client = context.client(); !client) return std::unexpected(client.error());
   const ClientSettings settings = *context.settings(Context::kFewRetries);
-  return std::make_shared<LockClient::Core>(settings, std::make_shared<client::CurlTransport>(settings));
+  client::CoreOptions options;
+  options.stop = std::move(stop);
+  return std::make_shared<LockClient::Core>(settings, std::make_shared<client::CurlTransport>(settings),
+                                            std::move(options));
 }
 
 Expected<ServerSight> look_at_server(client::Caller& caller) {

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <map>
+#include <stop_token>
 #include <string>
 #include <string_view>
 
@@ -32,7 +33,7 @@ struct ServerSight {
 
 Expected<ServerSight> look_at_server(const Context& context);
 Expected<ServerSight> look_at_server(client::Caller& caller);
-// The library's own wires, for the calls that its public interface does not have.
-Expected<std::shared_ptr<LockClient::Core>> make_core(const Context& context);
+// The library's own wires, for the calls that its public interface does not have. `stop` ends all calls.
+Expected<std::shared_ptr<LockClient::Core>> make_core(const Context& context, std::stop_token stop = {});
 
 }  // namespace turnstile::cli

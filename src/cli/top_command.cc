@@ -1,12 +1,16 @@
 // top: the live table. What is drawn is top_frame's; here are the terminal, the keys and the rhythm.
 #include <fmt/format.h>
 #include <poll.h>
+#include <sys/eventfd.h>
 #include <sys/ioctl.h>
 #include <termios.h>
 #include <unistd.h>
 
 #include <array>
+#include <thread>
+#include <utility>
 
+#include "base/sync.h"
 #include "cli/json.h"
 #include "cli/program.h"
 #include "cli/signals.h"
@@ -46,7 +50,7 @@ class Screen {
   TopSize size() const {
     winsize window{};
     if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) != 0 || window.ws_col == 0) return {};
-    return {.width = window.ws_col, .height = window.ws_row};
+    return {.width = window.ws_col, .height = std::max<size_t>(window.ws_row, 1)};
   }
   bool has_keys() const { return has_keys_; }
   void show(const std::string& frame) const {
@@ -55,7 +59,7 @@ class Screen {
       if (c == '\n') out += "\033[K";
       out += c;
     }
-    write(out + "\033[J");
+    write(out + "\033[K\033[J");
   }
 
  private:
@@ -86,37 +90,88 @@ Expected<TopSight> look(LockClient::Core& core, LockClient& client) {
   return sight;
 }
 
-// Until it is time for the next picture. True: the person wants to end.
-bool wait_for_end(const Signals& signals, const Screen& screen) {
-  const auto until = std::chrono::steady_clock::now() + kRefresh;
-  for (;;) {
-    const auto left = std::chrono::ceil<Milliseconds>(until - std::chrono::steady_clock::now());
-    if (left.count() <= 0) return false;
-    std::array<pollfd, 2> wanted = {
-        pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
-        pollfd{.fd = screen.has_keys() ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
-    if (poll(wanted.data(), wanted.size(), int(left.count())) <= 0) continue;
-    if (wanted[0].revents != 0) return true;
-    char key = 0;
-    if (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q') return true;
+// Looks at the server again and again on a thread of its own, so that keys, signals and a new size of the
+// window are heard however long an answer takes. Threads: one of its own; the members may be called by any.
+class Looking {
+ public:
+  struct Sights {
+    std::optional<TopSight> now, before;
+    std::optional<ClientError> error;  // of the last look
+  };
+
+  // `over` ends the calls of the core.
+  Looking(LockClient::Core& core, LockClient& client, std::stop_source& over)
+      : over_(over), changed_(eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)) {
+    thread_ = std::jthread([this, &core, &client] {
+      do {
+        put(look(core, client));
+      } while (core.timing().sleep_until(LockClient::Clock::now() + kRefresh, over_.get_token()));
+    });
+  }
+  ~Looking() { over_.request_stop(); }
+  Looking(const Looking&) = delete;
+  Looking& operator=(const Looking&) = delete;
+
+  int fd() const { return changed_.get(); }  // readable: there is something new
+  Sights sights() {
+    uint64_t count;
+    (void)!read(fd(), &count, sizeof count);
+    const Locked lock(mutex_);
+    return sights_;
+  }
+
+ private:
+  void put(Expected<TopSight> sight) {
+    const Locked lock(mutex_);
+    if (sight) {
+      sights_.before = std::exchange(sights_.now, std::move(*sight));
+      sights_.error.reset();
+    } else {
+      sights_.error = sight.error();
+    }
+    const uint64_t one = 1;
+    (void)!write(fd(), &one, sizeof one);
+  }
+
+  std::stop_source& over_;
+  UniqueFd changed_;
+  Mutex mutex_;
+  Sights sights_ TS_GUARDED_BY(mutex_);
+  std::jthread thread_;
+};
+
+void draw(const Screen& screen, const Looking::Sights& sights, TopOrder order) {
+  const TopSize size = screen.size();
+  if (sights.error) return screen.show(std::string(front_of(one_line(sights.error->message), size.width)));
+  if (sights.now) {
+    screen.show(top_frame(*sights.now, sights.before ? &*sights.before : nullptr, size, order));
   }
 }
 
-Expected<void> show_live(LockClient::Core& core, LockClient& client, const Signals& signals) {
+// A server that restarts is waited for; what trying again does not mend, and none at all, ends it.
+Expected<void> show_live(LockClient::Core& core, LockClient& client, const Signals& signals,
+                         std::stop_source& over) {
   const Screen screen;
-  std::optional<TopSight> before;
+  Looking looking(core, client, over);
+  TopOrder order = TopOrder::waiting;
   for (;;) {
-    Expected<TopSight> sight = look(core, client);
-    // A server that restarts is waited for, with the last picture; what trying again does not mend ends it.
-    if (!sight && (!before || sight.error().code != ErrorCode::unavailable))
-      return std::unexpected(sight.error());
-    if (sight) {
-      screen.show(top_frame(*sight, before ? &*before : nullptr, screen.size()));
-      before = std::move(*sight);
-    } else {
-      screen.show(one_line(sight.error().message) + "\n");
+    std::array<pollfd, 3> wanted = {
+        pollfd{.fd = signals.fd(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = looking.fd(), .events = POLLIN, .revents = 0},
+        pollfd{.fd = screen.has_keys() ? STDIN_FILENO : -1, .events = POLLIN, .revents = 0}};
+    poll(wanted.data(), wanted.size(), -1);
+    const std::optional<int> signal = signals.next(Milliseconds(0));
+    if (signal && *signal != SIGWINCH) return {};
+    if (wanted[2].revents != 0) {
+      char key = 0;
+      if (read(STDIN_FILENO, &key, 1) <= 0 || key == 'q') return {};
+      order = order_of(key).value_or(order);
     }
-    if (wait_for_end(signals, screen)) return {};
+    const Looking::Sights sights = looking.sights();
+    if (sights.error && (!sights.now || sights.error->code != ErrorCode::unavailable)) {
+      return std::unexpected(*sights.error);
+    }
+    draw(screen, sights, order);
   }
 }
 
@@ -130,21 +185,27 @@ boost::json::object sight_json(const TopSight& sight) {
   return out;
 }
 
+int top_live(const Context& context) {
+  const Signals signals({SIGINT, SIGTERM, SIGHUP, SIGWINCH});
+  std::stop_source over;
+  const auto core = make_core(context, over.get_token());
+  if (!core) return context.fail(core.error());
+  LockClient client(*core);
+  const Expected<void> shown = show_live(**core, client, signals, over);
+  return shown ? int(kOk) : context.fail(shown.error());
+}
+
 int top(const Context& context, const TopOptions& options) {
+  if (!options.once && !context.json() && isatty(STDOUT_FILENO) == 1) return top_live(context);
   const auto core = make_core(context);
   if (!core) return context.fail(core.error());
   LockClient client(*core);
-  if (!options.once && !context.json() && isatty(STDOUT_FILENO) == 1) {
-    const Signals signals({SIGINT, SIGTERM, SIGHUP});
-    const Expected<void> shown = show_live(**core, client, signals);
-    return shown ? int(kOk) : context.fail(shown.error());
-  }
   const Expected<TopSight> sight = look(**core, client);
   if (!sight) return context.fail(sight.error());
   if (context.json()) {
     print_json(sight_json(*sight));
   } else {
-    fmt::print("{}", top_frame(*sight, nullptr, {.width = 200, .height = 50}));
+    fmt::print("{}\n", top_frame(*sight, nullptr, {.width = 200, .height = 50}));
   }
   return kOk;
 }
@@ -153,9 +214,11 @@ int top(const Context& context, const TopOptions& options) {
 
 void add_top_command(Command& program, Context& context) {
   auto options = std::make_shared<TopOptions>();
-  Command command = program.command("top", "A live table of what is held and waited for; q ends it.",
-                                    "  turnstile top\n"
-                                    "  turnstile top --once\n");
+  Command command =
+      program.command("top", "A live table of what is held and waited for; q ends it, w, a, r and h sort it.",
+                      "  turnstile top\n"
+                      "  turnstile top --once\n"
+                      "Keys: q ends it; w, a, r, h sort by how many wait, by age, resource or holder.\n");
   command.flag("--once", options->once, "print one picture and end (as without a terminal)");
   command.runs(context, options, top);
 }

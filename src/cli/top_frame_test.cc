@@ -48,14 +48,75 @@ TEST(TopFrame, RatesAreDifferencesOverTimeAndARestartIsNotNegative) {
   EXPECT_THAT(frame, HasSubstr("skips 0/s"));
 }
 
-TEST(TopFrame, ItFitsTheTerminal) {
-  const std::string frame = top_frame(sight("", "2026-11-16T01:01:00Z"), nullptr, {.width = 30, .height = 6});
-  EXPECT_EQ(std::count(frame.begin(), frame.end(), '\n'), 6);
-  EXPECT_THAT(frame, HasSubstr(" hot "));
-  size_t begin = 0;
-  for (size_t end; (end = frame.find('\n', begin)) != std::string::npos; begin = end + 1) {
-    EXPECT_LE(display_width(std::string_view(frame).substr(begin, end - begin)), 30U);
+std::vector<std::string> lines_of(const std::string& frame) {
+  std::vector<std::string> lines(1);
+  for (const char c : frame) c == '\n' ? lines.emplace_back().clear() : lines.back().push_back(c);
+  return lines;
+}
+
+TopSight crowded(uint32_t lanes) {
+  TopSight out = sight("", "2026-11-16T01:01:00Z");
+  out.lanes.clear();
+  for (uint32_t i = 0; i < lanes; ++i) {
+    out.lanes.push_back(
+        lane("registry.example/日本語のイメージ/絵文字🙂/" + std::string(60, 'x') + std::to_string(i), i % 3,
+             "2026-11-16T01:00:10Z"));
+    out.lanes.back().holder->node_id = "a-node-with-quite-a-long-name-" + std::to_string(i);
+    out.lanes.back().holder->done = 42'000'000 + i;
+    out.lanes.back().holder->total = 100'000'000;
   }
+  return out;
+}
+
+TEST(TopFrame, ItFitsEveryTerminal) {
+  for (const uint32_t lanes : {0U, 3U, 19U, 20U, 500U}) {
+    for (const TopSize size : {TopSize{.width = 80, .height = 24}, TopSize{.width = 30, .height = 6},
+                               TopSize{.width = 200, .height = 50}, TopSize{.width = 1, .height = 1}}) {
+      const auto lines = lines_of(top_frame(crowded(lanes), nullptr, size));
+      EXPECT_LE(lines.size(), size.height) << lanes;
+      for (const std::string& line : lines) EXPECT_LE(display_width(line), size.width) << line;
+    }
+  }
+}
+
+TEST(TopFrame, With80ColumnsTheLastOnesAreThereToo) {
+  const auto lines = lines_of(top_frame(crowded(3), nullptr, {.width = 80, .height = 24}));
+  EXPECT_THAT(lines[4], HasSubstr("FOR"));
+  EXPECT_THAT(lines[4], HasSubstr("PROGRESS"));
+  EXPECT_THAT(lines[5], HasSubstr("1m"));
+  EXPECT_THAT(lines[5], HasSubstr("42% (42.0M of 100.0M)"));
+}
+
+TEST(TopFrame, ColumnsStandUnderTheirHeadsWhateverTheCharacters) {
+  TopSight mixed = sight("", "2026-11-16T01:01:00Z");
+  mixed.lanes = {lane("日本", 0, ""), lane("abcd", 0, ""), lane("🙂🙂", 0, ""),
+                 lane("e\u0301e\u0301ee", 0, "")};
+  const auto lines = lines_of(top_frame(mixed, nullptr, {}));
+  const size_t holder = lines[4].find("HOLDER");
+  for (size_t i = 5; i < 9; ++i)
+    EXPECT_EQ(display_width(lines[i].substr(0, lines[i].find("  n "))) + 2, holder);
+}
+
+TEST(TopFrame, WhatHasNoRoomIsCounted) {
+  const auto lines = lines_of(top_frame(crowded(30), nullptr, {.width = 80, .height = 24}));
+  ASSERT_EQ(lines.size(), 24U);
+  EXPECT_EQ(lines.back(), "12 more");
+  EXPECT_EQ(lines_of(top_frame(crowded(19), nullptr, {.width = 80, .height = 24})).size(), 24U);
+  EXPECT_THAT(top_frame(crowded(19), nullptr, {.width = 80, .height = 24}), testing::Not(HasSubstr("more")));
+}
+
+TEST(TopFrame, KeysChooseTheOrder) {
+  TopSight some = sight("", "2026-11-16T01:01:00Z");
+  some.lanes[0].holder->since = "2026-11-16T00:00:00Z";  // cold
+  some.lanes[1].holder->node_id = "a";                   // warm
+  const auto first = [&](char key) {
+    return lines_of(top_frame(some, nullptr, {}, order_of(key).value()))[5];
+  };
+  EXPECT_THAT(first('w'), HasSubstr(" hot "));
+  EXPECT_THAT(first('a'), HasSubstr(" cold "));
+  EXPECT_THAT(first('r'), HasSubstr(" cold "));
+  EXPECT_THAT(first('h'), HasSubstr(" warm "));
+  EXPECT_FALSE(order_of('x'));
 }
 
 }  // namespace

@@ -32,8 +32,11 @@ struct Caller::Tries {
 };
 
 Caller::Caller(const ClientSettings& settings, std::shared_ptr<Transport> transport,
-               std::shared_ptr<const Timing> timing)
-    : settings_(settings), transport_(std::move(transport)), timing_(std::move(timing)) {}
+               std::shared_ptr<const Timing> timing, std::stop_token stop)
+    : settings_(settings),
+      transport_(std::move(transport)),
+      timing_(std::move(timing)),
+      stop_(std::move(stop)) {}
 
 std::string Caller::server() const {
   const Locked lock(mutex_);
@@ -79,7 +82,7 @@ std::expected<Reply, CallFailure> Caller::call(const Call& call) {
                                         .target = call.target,
                                         .body = call.body,
                                         .timeout = timeout_of(call),
-                                        .stop = call.stop});
+                                        .stop = stop_of(call)});
     if (answer && answer->status == 200) {
       reply.body = std::move(answer->body);
       reply.maybe_done = tries.maybe_done;
@@ -132,7 +135,7 @@ bool Caller::again(const Call& call, Tries& tries, CallFailure& failure) {
                                  : std::max(pause_after(tries.count), std::exchange(tries.least_pause, {}));
   const Steady::time_point until = timing_->now() + pause;
   if (until >= call.deadline) return false;
-  if (timing_->sleep_until(until, call.stop)) return true;
+  if (timing_->sleep_until(until, stop_of(call))) return true;
   failure.error = make_error(ErrorCode::cancelled, "stopped by the caller");
   return false;
 }

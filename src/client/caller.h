@@ -46,8 +46,9 @@ struct CallFailure {
 // Threads: every member may be called by any number of threads.
 class Caller {
  public:
+  // `stop`: ends every call that has none of its own.
   Caller(const ClientSettings& settings, std::shared_ptr<Transport> transport,
-         std::shared_ptr<const Timing> timing);
+         std::shared_ptr<const Timing> timing, std::stop_token stop = {});
 
   std::expected<Reply, CallFailure> call(const Call& call);
 
@@ -67,11 +68,15 @@ class Caller {
   CallFailure refused(const Answer& answer, const std::string& server, Tries& tries);
   bool again(const Call& call, Tries& tries, CallFailure& failure);
   Milliseconds timeout_of(const Call& call) const;
+  const std::stop_token& stop_of(const Call& call) const {
+    return call.stop.stop_possible() ? call.stop : stop_;
+  }
   void follow(const std::string& from, const std::string& leader);
 
   const ClientSettings settings_;
   const std::shared_ptr<Transport> transport_;
   const std::shared_ptr<const Timing> timing_;
+  const std::stop_token stop_;
   mutable Mutex mutex_;
   size_t index_ TS_GUARDED_BY(mutex_) = 0;    // in settings_.servers
   std::string leader_ TS_GUARDED_BY(mutex_);  // named by a server of the list; empty: index_ counts

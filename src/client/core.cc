@@ -30,7 +30,8 @@ LockClient::Core::Core(ClientSettings settings, std::shared_ptr<client::Transpor
     : settings_(with_node_id(std::move(settings))),
       caller_(std::make_shared<client::Caller>(
           settings_, std::move(transport),
-          options.timing ? std::move(options.timing) : std::make_shared<const client::Timing>())),
+          options.timing ? std::move(options.timing) : std::make_shared<const client::Timing>(),
+          std::move(options.stop))),
       start_thread_(std::move(options.start_thread)),
       keeper_(std::make_shared<client::Keeper>(caller_, options.keeper_thread, start_thread_)) {}
 

@@ -16,11 +16,13 @@
 namespace turnstile {
 
 namespace client {
-// For tests: time that does not pass by itself, renewals only when asked for, and no threads to be had.
+// For tests and the program `turnstile`: time that does not pass by itself, renewals only when asked for, and
+// no threads to be had.
 struct CoreOptions {
   std::shared_ptr<const Timing> timing{};  // empty: the real one
   bool keeper_thread = true;
   StartThread start_thread = start_real_thread;
+  std::stop_token stop{};  // of every call that has none of its own
 };
 }  // namespace client
 
