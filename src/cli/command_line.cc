@@ -4,20 +4,133 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
-#include <map>
+#include <numeric>
+#include <utility>
 
 #include "cli/exit_code.h"
 
 namespace turnstile::cli {
 namespace {
 
+// "a, b or c"
+std::string one_of_text(const std::vector<std::string>& words) {
+  std::string out;
+  for (size_t i = 0; i < words.size(); ++i) {
+    out += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
+  }
+  return out;
+}
+
+// How many letters must be changed, added or taken away.
+size_t distance(std::string_view a, std::string_view b) {
+  std::vector<size_t> row(b.size() + 1);
+  std::iota(row.begin(), row.end(), size_t(0));
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      const size_t above = row[j];
+      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1] ? 1 : 0)});
+      diagonal = above;
+    }
+  }
+  return row[b.size()];
+}
+
+// "; did you mean x?", if one of the words is near.
+std::string did_you_mean(const std::string& word, const std::vector<std::string>& words) {
+  const auto nearest =
+      std::ranges::min_element(words, {}, [&](const std::string& other) { return distance(word, other); });
+  if (nearest == words.end() || distance(word, *nearest) > std::max<size_t>(1, word.size() / 2)) return "";
+  return fmt::format("; did you mean {}?", *nearest);
+}
+
+std::string given_words(const CLI::App& command) {
+  std::string out = command.get_name();
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_positional() || option->count() == 0) continue;
+    for (const std::string& word : option->results()) out += " " + word;
+  }
+  return out;
+}
+
+std::vector<std::string> options_of(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::App* app = &command; app != nullptr; app = app->get_parent()) {
+    for (const CLI::Option* option : app->get_options()) {
+      for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+    }
+  }
+  return names;
+}
+
+constexpr const char* kTakesACommand = "-- COMMAND...";
+
+class CommandFormatter : public CLI::Formatter {
+ public:
+  std::string make_usage(const CLI::App* app, std::string name) const override {
+    std::string usage = CLI::Formatter::make_usage(app, name);
+    usage.insert(usage.find_last_not_of('\n') + 1, std::string(" ") + kTakesACommand);
+    return usage;
+  }
+};
+
+bool takes_a_command(const CLI::App& command) {
+  return dynamic_cast<const CommandFormatter*>(command.get_formatter().get()) != nullptr;
+}
+
+// Words that no option or argument took.
+std::string surplus_message(const CLI::App& command, const std::vector<std::string>& surplus) {
+  const std::string given = given_words(command), all = fmt::format("{}", fmt::join(surplus, " "));
+  const std::string& first = surplus.front();
+  if (first.starts_with("--")) {
+    const std::string name = first.substr(0, first.find('='));
+    const std::vector<std::string> known = options_of(command);
+    if (std::ranges::count(known, name) > 0) {
+      return fmt::format("{} is an option of {}: write it behind that word: turnstile {} {}", name,
+                         command.get_name(), given, all);
+    }
+    return fmt::format("{} has no option {}{}", command.get_name(), name, did_you_mean(name, known));
+  }
+  if (takes_a_command(command)) {
+    return fmt::format("put -- before the command that is to run: turnstile {} -- {}", given, all);
+  }
+  const bool number = first.find_first_not_of("0123456789") == std::string::npos;
+  if (number && command.get_option_no_throw("--token") != nullptr) {
+    return fmt::format("a token is given by --token: turnstile {} --token {}", given, all);
+  }
+  return fmt::format("'{}' was not expected behind: turnstile {}", all, given);
+}
+
+std::string no_command_message(const CLI::App& app) {
+  const std::vector<std::string> rest = app.remaining();
+  if (rest.empty()) return "no command was given";
+  std::vector<std::string> names;
+  for (const CLI::App* command : app.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  const std::string hint = did_you_mean(rest.front(), names);
+  if (hint.empty() && rest.size() > 1 && !rest.front().starts_with("-")) {
+    return fmt::format(
+        "'{0}' is no command; did you mean: turnstile lock {0} {1}, or: turnstile exec {0} {1} -- COMMAND?",
+        rest[0], rest[1]);
+  }
+  return fmt::format("'{}' is no command{}", rest.front(), hint);
+}
+
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const auto commands = app.get_subcommands();
   const std::string name = commands.empty() ? "" : " " + commands.back()->get_name();
   std::string message = error.what();
   if (commands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
-    const std::vector<std::string> rest = app.remaining();
-    message = rest.empty() ? "no command was given" : fmt::format("'{}' is no command", rest.front());
+    message = no_command_message(app);
+  } else if (const std::vector<std::string> surplus = app.remaining(true);
+             !commands.empty() && !surplus.empty() &&
+             dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr) {
+    message = surplus_message(*commands.back(), surplus);
+  } else if (dynamic_cast<const CLI::RequiredError*>(&error) != nullptr &&
+             takes_a_command(*commands.back())) {
+    message +=
+        fmt::format(": turnstile{}{} {}", name, name == " once" ? " KEY" : " TYPE RESOURCE", kTakesACommand);
   }
   return fmt::format("{}; see turnstile{} --help", message, name);
 }
@@ -26,9 +139,20 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 
 Option Option::required(bool required) { return Option(option_->required(required)); }
 Option Option::one_of(std::vector<std::string> words) {
-  return Option(option_->check(CLI::IsMember(std::move(words))));
+  const auto check = [words](const std::string& word) {
+    return std::ranges::count(words, word) > 0
+               ? std::string()
+               : fmt::format("is {}, not '{}'{}", one_of_text(words), word, did_you_mean(word, words));
+  };
+  return Option(option_->check(check));
 }
-Option Option::between(int least, int most) { return Option(option_->check(CLI::Range(least, most))); }
+Option Option::between(int least, int most) {
+  return Option(option_->check([least, most](const std::string& word) {
+    int value = 0;
+    const bool fits = CLI::detail::lexical_cast(word, value) && value >= least && value <= most;
+    return fits ? std::string() : fmt::format("is a number from {} to {}, not '{}'", least, most, word);
+  }));
+}
 Option Option::between(double least, double most) { return Option(option_->check(CLI::Range(least, most))); }
 Option Option::needs(Option other) { return Option(option_->needs(other.option_)); }
 Option Option::excludes(Option other) { return Option(option_->excludes(other.option_)); }
@@ -60,10 +184,11 @@ Option Command::option(const std::string& name, double& value, const std::string
   return Option(app_->add_option(name, value, description));
 }
 Option Command::option(const std::string& name, Output& value, const std::string& description) {
-  const std::map<std::string, Output> outputs = {{"text", Output::text}, {"json", Output::json}};
-  return Option(app_->add_option(name, value, description)
-                    ->transform(CLI::CheckedTransformer(outputs).description(""))
-                    ->type_name("text|json"));
+  const auto take = [&value](const std::string& word) {
+    value = word == "json" ? Output::json : Output::text;
+  };
+  return Option(app_->add_option_function<std::string>(name, take, description)->type_name("text|json"))
+      .one_of({"text", "json"});
 }
 Option Command::list(const std::string& name, std::vector<std::string>& values,
                      const std::string& description) {
@@ -91,6 +216,8 @@ void Command::lane(Lane& lane, bool required) {
   option("TYPE", lane.type, "the operation: pull, update, delete, or a name of your own").required(required);
   option("RESOURCE", lane.resource, "what it is done to").required(required);
 }
+
+void Command::takes_a_command() { app_->formatter(std::make_shared<CommandFormatter>()); }
 
 void Command::when_given(std::function<void()> act) { app_->callback(std::move(act)); }
 
@@ -121,6 +248,10 @@ CommandLine::CommandLine(CommandLine&&) noexcept = default;
 CommandLine::~CommandLine() = default;
 
 std::optional<CommandLine::NoCommand> CommandLine::parse(std::vector<std::string> words) {
+  if (!words.empty() && words.front() == "help") {  // as many programs have it
+    words.erase(words.begin());
+    words.push_back("--help");
+  }
   std::ranges::reverse(words);  // as CLI11 wants them
   try {
     app_->parse(words);

@@ -63,6 +63,7 @@ class Command {
                   const std::string& description);
   Option flag(const std::string& name, bool& value, const std::string& description);
   void lane(Lane& lane, bool required = true);  // TYPE RESOURCE
+  void takes_a_command();                       // behind "--"; parse() does not see it
 
   // What happens when the words are right and name this command.
   void when_given(std::function<void()> act);

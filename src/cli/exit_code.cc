@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <array>
 #include <cstdio>
 
 #include "cli/format.h"
@@ -22,6 +23,44 @@ std::string_view advice(const ClientError& error) {
     default:
       return "";
   }
+}
+
+struct Name {
+  std::string_view field, word;
+};
+// The server speaks of the fields of its API; here they have other names.
+constexpr std::array kNames = {Name{"\"lease_ms\"", "--lease"},
+                               Name{"\"wait_ms\"", "--wait"},
+                               Name{"\"keep_ms\"", "--keep"},
+                               Name{"\"type\"", "TYPE"},
+                               Name{"\"resource_id\"", "RESOURCE"},
+                               Name{"\"node_id\"", "--node"},
+                               Name{"\"request_id\"", "--request-id"},
+                               Name{"\"token\"", "--token"},
+                               Name{"\"info\"", "--info"},
+                               Name{"\"scope\"", "--scope"},
+                               Name{"\"error\"", "the error"},
+                               Name{"\"reason\"", "--reason"}};
+
+// "must be from 100 to 86400000" of a field in milliseconds, as durations.
+std::string with_durations(std::string_view rest) {
+  const std::string text(rest);
+  unsigned long long least = 0, most = 0;
+  int used = 0;
+  if (std::sscanf(text.c_str(), " must be from %llu to %llu%n", &least, &most, &used) != 2) return text;
+  return fmt::format(" must be from {} to {}{}", show_duration(Milliseconds(least)),
+                     show_duration(Milliseconds(most)), text.substr(size_t(used)));
+}
+
+std::string in_our_words(std::string message) {
+  for (const Name& name : kNames) {
+    const size_t at = message.find(name.field);
+    if (at == std::string::npos) continue;
+    const std::string rest = message.substr(at + name.field.size());
+    message = message.substr(0, at) + std::string(name.word) +
+              (name.field.ends_with("_ms\"") ? with_durations(rest) : rest);
+  }
+  return message;
 }
 
 }  // namespace
@@ -55,7 +94,8 @@ std::string exit_code_help() {
   return "Exit codes: 0 done; 1 unexpected failure; 2 wrong usage; 10 skipped, the work has been done;\n"
          "11 busy or timed out; 12 refused; 13 the hold was lost or is not yours; 14 no server, or not a\n"
          "Turnstile server; 15 not authenticated; 128+N ended by signal N. `exec` ends with its command's\n"
-         "code, and with 0 when the work has been done by another.";
+         "code (124: --timeout), and with 0 or --skip-code when the work has been done by another; `once`, "
+         "too.";
 }
 
 int report(Output output, std::string_view message, std::string_view code, int exit) {
@@ -73,7 +113,7 @@ int report(Output output, std::string_view message, std::string_view code, int e
 }
 
 int report(Output output, const ClientError& error) {
-  std::string message = error.message;
+  std::string message = error.code == ErrorCode::invalid ? in_our_words(error.message) : error.message;
   if (!error.nodes.empty()) message += fmt::format(" (by {})", fmt::join(error.nodes, ", "));
   message += advice(error);
   return report(output, message,
