@@ -28,6 +28,7 @@ struct Order {
   };
   Kind kind = Kind::start;
   int32_t signal = 0;
+  bool foreground = false;  // with start: the command gets the terminal
   Steady::time_point term_at{}, kill_at{};
 };
 
@@ -36,6 +37,7 @@ struct Notice {
   enum class Kind : int32_t {
     started,      // value: the command's process id, which is its group's
     not_started,  // value: errno
+    stopped,      // it wants the terminal, and does not have it
     ended,        // value: the status, as of waitpid; nobody of its group lives
   };
   enum class Because : int32_t { itself, deadline, killed };

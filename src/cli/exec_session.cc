@@ -10,9 +10,11 @@
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <system_error>
+#include <utility>
 
-#include "base/check.h"
 #include "cli/exec_supervisor.h"
+#include "cli/format.h"
 
 namespace turnstile::cli {
 namespace {
@@ -20,6 +22,8 @@ namespace {
 using Milliseconds = std::chrono::milliseconds;
 
 constexpr size_t kLongestProgressLine = 1'000;
+constexpr size_t kLongestResult = 4'096;       // that the server takes
+constexpr std::chrono::seconds kTimeToEnd{5};  // after a --timeout
 
 // What the command finds in its environment.
 std::string environment_of(const Hold& hold) {
@@ -47,7 +51,21 @@ bool report_line(Hold& hold, std::string_view line) {
   return true;
 }
 
-bool we_have_the_terminal() { return isatty(STDIN_FILENO) == 1 && tcgetpgrp(STDIN_FILENO) == getpgrp(); }
+struct Pipe {
+  UniqueFd reading, writing;
+};
+
+// For the command to write to. Our end does not block; its own blocks like any pipe: a writer must not see
+// EAGAIN.
+Pipe pipe_from_command() {
+  std::array<int, 2> ends{};
+  if (pipe2(ends.data(), O_NONBLOCK) != 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot make a pipe");
+  }
+  fcntl(ends[0], F_SETFD, FD_CLOEXEC);
+  fcntl(ends[1], F_SETFL, 0);
+  return {.reading = UniqueFd(ends[0]), .writing = UniqueFd(ends[1])};
+}
 
 }  // namespace
 
@@ -58,28 +76,25 @@ Deadlines deadlines_of(Steady::time_point believed_until, Milliseconds lease) {
 }
 
 ExecSession::ExecSession(const std::vector<std::string>& command, const Signals& signals)
-    : signals_(signals), foreground_(we_have_the_terminal()) {
+    : signals_(signals) {
   ChannelEnds ends = make_channel();
-  std::array<int, 2> progress{};
-  TS_CHECK(pipe2(progress.data(), O_NONBLOCK) == 0, "there is a pipe");
-  progress_ = UniqueFd(progress[0]);
-  UniqueFd command_progress(progress[1]);
-  fcntl(progress_.get(), F_SETFD, FD_CLOEXEC);
-  // The command's end blocks like any pipe: a writer must not see EAGAIN.
-  fcntl(command_progress.get(), F_SETFL, 0);
+  Pipe progress = pipe_from_command(), result = pipe_from_command();
   std::fflush(nullptr);  // what is buffered is ours alone
   supervisor_ = fork();
-  TS_CHECK(supervisor_ >= 0, "a process can be forked");
+  if (supervisor_ < 0) throw std::system_error(errno, std::generic_category(), "cannot start a process");
   if (supervisor_ == 0) {
     ends.cli = UniqueFd();
-    progress_ = UniqueFd();
-    setenv("TURNSTILE_PROGRESS_FD", fmt::to_string(command_progress.get()).c_str(), 1);
+    progress.reading = UniqueFd();
+    result.reading = UniqueFd();
+    setenv("TURNSTILE_PROGRESS_FD", fmt::to_string(progress.writing.get()).c_str(), 1);
+    setenv("TURNSTILE_RESULT_FD", fmt::to_string(result.writing.get()).c_str(), 1);
     supervise({.command = command,
                .mask = signals.mask_before(),
-               .foreground = foreground_,
-               .progress_fd = command_progress.get()},
+               .pipes = {progress.writing.get(), result.writing.get()}},
               std::move(ends.supervisor));
   }
+  progress_ = std::move(progress.reading);
+  result_ = std::move(result.reading);
   channel_ = std::move(ends.cli);
   signal(SIGPIPE, SIG_IGN);  // to die of our own output would be to drop the hold
   signal(SIGTTOU, SIG_IGN);  // we take the terminal back, and write to it, from the background
@@ -88,7 +103,7 @@ ExecSession::ExecSession(const std::vector<std::string>& command, const Signals&
 ExecSession::~ExecSession() {
   channel_ = UniqueFd();
   while (waitpid(supervisor_, nullptr, 0) < 0 && errno == EINTR) continue;
-  if (foreground_ && leader_ != 0) tcsetpgrp(STDIN_FILENO, getpgrp());
+  terminal_.take_back(killed_);
 }
 
 // The callback may come late, on a thread of the client's: it shares the descriptor.
@@ -100,23 +115,29 @@ void ExecSession::watch_hold(Hold& hold) {
   });
 }
 
-CommandEnd ExecSession::run(Hold& hold, Milliseconds lease) {
+CommandEnd ExecSession::run(Hold& hold, Milliseconds lease, std::optional<Milliseconds> timeout) {
   watch_hold(hold);
   tell_deadline(hold, lease);
-  send_order(channel_.get(), {.kind = Order::Kind::start}, environment_of(hold));
+  if (timeout) timeout_at_ = Steady::now() + *timeout;
+  const bool foreground = terminal_.prepare();
+  send_order(channel_.get(), {.kind = Order::Kind::start, .foreground = foreground}, environment_of(hold));
   // Confirmed renewals are not announced, so they are looked for.
   const int every = int(std::clamp<int64_t>(lease.count() / 20, 5, 500));
   for (;;) {
-    std::array<pollfd, 4> wanted = {pollfd{.fd = channel_.get(), .events = POLLIN, .revents = 0},
+    std::array<pollfd, 5> wanted = {pollfd{.fd = channel_.get(), .events = POLLIN, .revents = 0},
                                     pollfd{.fd = signals_.fd(), .events = POLLIN, .revents = 0},
                                     pollfd{.fd = changed_->get(), .events = POLLIN, .revents = 0},
-                                    pollfd{.fd = progress_.get(), .events = POLLIN, .revents = 0}};
+                                    pollfd{.fd = progress_.get(), .events = POLLIN, .revents = 0},
+                                    pollfd{.fd = result_.get(), .events = POLLIN, .revents = 0}};
     poll(wanted.data(), wanted.size(), every);
     if (wanted[1].revents != 0) pass_signals();
     uint64_t count;
     (void)!read(changed_->get(), &count, sizeof count);
     tell_deadline(hold, lease);
+    keep_timeout(Steady::now());
+    if (leader_ != 0) terminal_.pass_on_to(leader_);
     if (wanted[3].revents != 0) pass_progress(hold);
+    if (wanted[4].revents != 0) take_result();
     if (wanted[0].revents == 0) continue;
     if (const std::optional<CommandEnd> end = take_notice()) return *end;
   }
@@ -156,27 +177,70 @@ void ExecSession::pass_progress(Hold& hold) {
   if (got == 0) progress_ = UniqueFd();  // nobody is left to write; poll passes over -1
 }
 
+// As much as a result may have, and a byte more, so that it is seen to be too long; the rest is thrown away.
+void ExecSession::take_result() {
+  std::array<char, 4096> buffer;
+  ssize_t got;
+  while ((got = read(result_.get(), buffer.data(), buffer.size())) > 0) {
+    result_text_.append(buffer.data(), std::min(size_t(got), kLongestResult + 2 - result_text_.size()));
+  }
+  if (got == 0) result_ = UniqueFd();
+}
+
+std::expected<std::string, std::string> ExecSession::result() const {
+  std::string text = result_text_;
+  if (text.ends_with('\n')) text.pop_back();  // as of $(…)
+  if (text.size() > kLongestResult)
+    return std::unexpected(fmt::format("is longer than {} bytes", kLongestResult));
+  if (!is_utf8(text)) return std::unexpected("is no UTF-8 text");
+  return text;
+}
+
+void ExecSession::keep_timeout(Steady::time_point now) {
+  if (leader_ == 0 || now < std::min(timeout_at_, timeout_kill_at_)) return;
+  const bool first = !std::exchange(timed_out_, true);
+  send_order(channel_.get(), {.kind = Order::Kind::signal, .signal = first ? SIGTERM : SIGKILL});
+  timeout_at_ = Steady::time_point::max();
+  timeout_kill_at_ = first ? now + kTimeToEnd : Steady::time_point::max();
+}
+
 std::optional<CommandEnd> ExecSession::take_notice() {
   using Kind = CommandEnd::Kind;
   const std::optional<Notice> notice = receive_notice(channel_.get());
   if (!notice) {
     if (leader_ != 0) ::kill(-leader_, SIGKILL);
+    killed_ = true;
     return CommandEnd{.kind = Kind::unsupervised, .value = 0};
   }
   switch (notice->kind) {
     case Notice::Kind::started:
       leader_ = notice->value;
+      terminal_.started_as(leader_);
       return std::nullopt;
     case Notice::Kind::not_started:
       return CommandEnd{.kind = Kind::not_started, .value = notice->value};
+    case Notice::Kind::stopped:
+      if (!terminal_.is_ours()) {
+        fmt::print(stderr,
+                   "turnstile: the command waits for the terminal, and holds the lock meanwhile: type fg\n");
+      }
+      return std::nullopt;
     case Notice::Kind::ended:
       break;
   }
-  if (notice->because == Notice::Because::killed) return CommandEnd{.kind = Kind::lost, .value = 0};
-  if (notice->because == Notice::Because::deadline) return CommandEnd{.kind = Kind::in_danger, .value = 0};
-  if (WIFSIGNALED(notice->value))
-    return CommandEnd{.kind = Kind::signalled, .value = WTERMSIG(notice->value)};
-  return CommandEnd{.kind = Kind::exited, .value = WEXITSTATUS(notice->value)};
+  take_result();  // what came with its end
+  const CommandEnd end = end_of(*notice);
+  killed_ = end.kind != Kind::exited;
+  return end;
+}
+
+CommandEnd ExecSession::end_of(const Notice& notice) const {
+  using Kind = CommandEnd::Kind;
+  if (notice.because == Notice::Because::killed) return {.kind = Kind::lost, .value = 0};
+  if (notice.because == Notice::Because::deadline) return {.kind = Kind::in_danger, .value = 0};
+  if (timed_out_) return {.kind = Kind::timed_out, .value = 0};
+  if (WIFSIGNALED(notice.value)) return {.kind = Kind::signalled, .value = WTERMSIG(notice.value)};
+  return {.kind = Kind::exited, .value = WEXITSTATUS(notice.value)};
 }
 
 }  // namespace turnstile::cli

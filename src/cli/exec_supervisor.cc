@@ -52,7 +52,7 @@ class Supervisor {
     const Order& order = received->order;
     switch (order.kind) {
       case Order::Kind::start:
-        return start(received->payload);
+        return start(received->payload, order.foreground);
       case Order::Kind::deadline:
         // Once the command has been told to end, there is no going back.
         if (because_ == Because::itself) term_at_ = order.term_at, kill_at_ = order.kill_at;
@@ -65,7 +65,7 @@ class Supervisor {
     }
   }
 
-  void start(const std::string& environment) {
+  void start(const std::string& environment, bool foreground) {
     if (Steady::now() >= term_at_ || because_ != Because::itself) {
       if (because_ == Because::itself) because_ = Because::deadline;
       return report();  // too late to begin
@@ -74,8 +74,8 @@ class Supervisor {
                                         .environment = environment,
                                         .mask = settings_.mask,
                                         .ignored = ignored_,
-                                        .foreground = settings_.foreground});
-    close(settings_.progress_fd);
+                                        .foreground = foreground});
+    for (const int pipe : settings_.pipes) close(pipe);
     if (!started) {
       send_notice(channel_, {.kind = Notice::Kind::not_started, .value = started.error()});
       _exit(0);
@@ -101,6 +101,9 @@ class Supervisor {
       if (WIFSTOPPED(status)) {
         // Nobody could continue it: the shell knows only the CLI. And a hold is not for standing still.
         if (WSTOPSIG(status) == SIGTSTP) ::kill(-leader_, SIGCONT);
+        if (WSTOPSIG(status) == SIGTTIN || WSTOPSIG(status) == SIGTTOU) {
+          send_notice(channel_, {.kind = Notice::Kind::stopped});
+        }
         continue;
       }
       leader_ended_ = true;

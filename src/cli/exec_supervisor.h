@@ -11,9 +11,8 @@ namespace turnstile::cli {
 
 struct SupervisorSettings {
   const std::vector<std::string>& command;
-  sigset_t mask;            // that the command begins with
-  bool foreground = false;  // the command gets the terminal
-  int progress_fd = -1;     // the command's end of the progress pipe
+  sigset_t mask;           // that the command begins with
+  std::vector<int> pipes;  // the command's ends of the pipes to the CLI
 };
 
 // The supervisor's life, in a process forked for it; `channel` is its end.
