@@ -93,7 +93,7 @@ TEST(Arguments, HelpOfEveryCommandHasExamplesAndExitCodes) {
   Context context;
   const CommandLine program = make_command_line(context);
   const std::vector<Command> commands = program.commands();
-  EXPECT_EQ(commands.size(), 13U);
+  EXPECT_EQ(commands.size(), 14U);
   for (const Command& command : commands) {
     Parsed parsed;
     parse_words(parsed, {command.name(), "--help"});

@@ -13,12 +13,15 @@ namespace turnstile::cli {
 namespace {
 
 constexpr int kNotFound = 127, kNotExecutable = 126;  // as shells have it
+constexpr int kTimedOut = 124;                        // as timeout(1) has it
 
 // A line for people, or an object: the command's own stdout stays its own.
-void say(const Context& context, const std::string& state, const std::string& text) {
+void say(const Context& context, const ExecOptions& options, boost::json::object state,
+         std::string_view text) {
+  if (options.quiet) return;
   if (context.json()) {
-    fmt::print(stderr, "{}\n",
-               boost::json::serialize(boost::json::object{{"state", state}, {"message", text}}));
+    state["message"] = text;
+    fmt::print(stderr, "{}\n", boost::json::serialize(state));
   } else {
     fmt::print(stderr, "turnstile: {}\n", one_line(text));
   }
@@ -32,15 +35,28 @@ int exit_code_of(const CommandEnd& end) {
       return kSignalled + end.value;
     case CommandEnd::Kind::not_started:
       return end.value == ENOENT ? kNotFound : kNotExecutable;
+    case CommandEnd::Kind::timed_out:
+      return kTimedOut;
     default:
       return kUnexpected;
   }
 }
 
-WorkResult result_of(const Context& context, const ExecOptions& options, const CommandEnd& end) {
+// What it has written to $TURNSTILE_RESULT_FD. One that cannot be kept is left out rather than cut: whoever
+// reads half of it might take it for all.
+std::string result_of(const Context& context, const ExecSession& session) {
+  std::expected<std::string, std::string> result = session.result();
+  if (result) return std::move(*result);
+  (void)report(context.output, fmt::format("the result is left out, for it {}", result.error()), "result",
+               kOk);
+  return "";
+}
+
+WorkResult work_of(const Context& context, const ExecOptions& options, const ExecSession& session,
+                   const CommandEnd& end) {
   switch (end.kind) {
     case CommandEnd::Kind::exited:
-      if (end.value == 0) return WorkResult::succeeded();
+      if (end.value == 0) return WorkResult::succeeded(result_of(context, session), options.keep);
       if (std::ranges::count(options.permanent_exit_codes, end.value) > 0) {
         return WorkResult::failed_for_all(fmt::format("exit code {}", end.value));
       }
@@ -50,6 +66,8 @@ WorkResult result_of(const Context& context, const ExecOptions& options, const C
     case CommandEnd::Kind::not_started:
       return WorkResult::failed(
           fmt::format("cannot run {}: {}", context.command.front(), std::strerror(end.value)));
+    case CommandEnd::Kind::timed_out:
+      return WorkResult::failed(fmt::format("timed out after {}", show_duration(*options.timeout)));
     default:
       return WorkResult::failed("the process that watched over the command was killed");
   }
@@ -65,16 +83,36 @@ int report_lost(const Context& context, const ExecOptions& options, const Comman
                 "lost", kLost);
 }
 
+// What happened, when all went as it should.
+void say_ran(const Context& context, const ExecOptions& options, const WorkResult& work,
+             const Released& released, Milliseconds took) {
+  if (!work.success) {
+    const char* next = work.permanent          ? "all who wait end with this error"
+                       : released.next.empty() ? "the next who comes tries again"
+                                               : "the next in line takes over";
+    return say(context, options, {{"state", "failed"}, {"error", work.error}},
+               fmt::format("ran here, {}, and failed after {} ({}): {}", options.lane_text(),
+                           show_duration(took), work.error, next));
+  }
+  const char* doubt =
+      released.confirmed ? "" : "; whether it counts is not known: the lease may have run out before";
+  const char* lost = released.result_kept ? "" : "; the server has no room for the result";
+  say(context, options, {{"state", "ran"}, {"took_ms", took.count()}},
+      fmt::format("ran here: {}, in {}{}{}", options.lane_text(), show_duration(took), doubt, lost));
+}
+
 int release(const Context& context, const ExecOptions& options, const Signals& signals, Hold& hold,
-            const CommandEnd& end) {
-  const WorkResult work = result_of(context, options, end);
+            const CommandEnd& end, const WorkResult& work, Milliseconds took) {
   const StopOnSignal stop(signals);  // the command has ended: whoever sends one now means us
   const Expected<Released> released = hold.release(work, stop.token());
   if (!released && stop.signal() != 0) hold.detach();
   if (end.kind == CommandEnd::Kind::not_started || end.kind == CommandEnd::Kind::unsupervised) {
     return report(context.output, work.error, "failed", exit_code_of(end));
   }
-  if (released) return exit_code_of(end);
+  if (released) {
+    say_ran(context, options, work, *released, took);
+    return exit_code_of(end);
+  }
   ClientError error = released.error();
   error.message = fmt::format("the command {}, but that could not be reported: {}",
                               work.success ? "succeeded" : "failed (" + work.error + ")", error.message);
@@ -82,15 +120,28 @@ int release(const Context& context, const ExecOptions& options, const Signals& s
   return work.success ? code : exit_code_of(end);
 }
 
+int skip(const Context& context, const ExecOptions& options, const LockResult& result) {
+  const SkippedWork& work = result.work;
+  boost::json::object state = to_json(work);
+  state["state"] = "skipped";
+  const std::string who = work.node_id.empty() ? fmt::format("{} has been done already", options.lane_text())
+                                               : fmt::format("{} did {}", work.node_id, options.lane_text());
+  say(context, options, std::move(state),
+      fmt::format("skipped: {}{}", who, work.ago ? fmt::format(" {} ago", show_duration(*work.ago)) : ""));
+  if (options.print_result && !work.result.empty()) fmt::print("{}\n", work.result);
+  return options.skip_code;
+}
+
 int exec(const Context& context, const ExecOptions& options) {
   if (context.command.empty()) {
-    return report(context.output, "exec needs a command behind --: turnstile exec TYPE RESOURCE -- COMMAND",
-                  "usage", kUsage);
+    return report(context.output,
+                  fmt::format("say behind -- what to run: turnstile {} -- COMMAND", options.words()), "usage",
+                  kUsage);
   }
   if (options.lease_or_default().count() < 100) {
     return report(context.output,
-                  "exec needs a lease of 100ms or more: without it the command could outlive its hold",
-                  "usage", kUsage);
+                  "--lease must be 100ms or more: without it the command could outlive its hold", "usage",
+                  kUsage);
   }
   const Signals signals({SIGINT, SIGTERM, SIGHUP});
   ExecSession session(context.command, signals);  // before the client has threads
@@ -102,22 +153,47 @@ int exec(const Context& context, const ExecOptions& options) {
                   kSignalled + wait.signal);
   }
   if (!wait.result) return context.fail(wait.result.error());
-  if (wait.result->skipped) {
-    say(context, "skipped", fmt::format("skipped: {} has been done already", options.lane_text()));
-    return kOk;
-  }
+  if (wait.result->skipped) return skip(context, options, *wait.result);
   Hold hold = std::move(wait.result->hold);
   if (wait.signal != 0) {
     // It goes with its destructor, which is not as patient as a release.
     return report(context.output, "interrupted before the command began", "interrupted",
                   kSignalled + wait.signal);
   }
-  const CommandEnd end = session.run(hold, options.lease_or_default());
+  const auto began = Steady::now();
+  const CommandEnd end = session.run(hold, options.lease_or_default(), options.timeout);
   if (end.kind == CommandEnd::Kind::lost || end.kind == CommandEnd::Kind::in_danger) {
     return report_lost(context, options, end);
   }
-  return release(context, options, signals, hold, end);
+  return release(context, options, signals, hold, end, work_of(context, options, session, end),
+                 std::chrono::duration_cast<Milliseconds>(Steady::now() - began));
 }
+
+// What exec and once have in common.
+void add_options(Command& command, const std::shared_ptr<ExecOptions>& options) {
+  command.duration("--wait", options->wait, "how long to wait for one's turn (for ever)");
+  command.duration("--lease", options->lease, "how soon a lost connection costs the hold (10s)");
+  command.duration("--timeout", options->timeout,
+                   "how long the command may take; then it has failed (for ever)");
+  command.option("--info", options->info, "free text for people");
+  command.flag("--bond", options->bond,
+               "hand over within the server's bond-grace when this process is killed (docs/cli.md)");
+  command.list("--permanent-exit-codes", options->permanent_exit_codes, "with these nobody is to try again")
+      .between(1, 255)
+      .shown_as("N[,N...]");
+  command.flag("--print-result", options->print_result,
+               "who skips prints the result of who ran it to stdout");
+  command.option("--skip-code", options->skip_code, "the exit code of a skip (0)")
+      .between(0, 255)
+      .shown_as("N");
+  command.flag("--quiet", options->quiet, "say nothing but errors");
+}
+
+constexpr const char* kEnvironment =
+    "The command finds TURNSTILE_TOKEN, TURNSTILE_ATTEMPT, TURNSTILE_PREVIOUS_ERROR,\n"
+    "TURNSTILE_OPERATION and TURNSTILE_RESOURCE in its environment. It may write lines\n"
+    "\"DONE TOTAL\" to the descriptor $TURNSTILE_PROGRESS_FD, and a result for those who\n"
+    "skip to $TURNSTILE_RESULT_FD.\n";
 
 }  // namespace
 
@@ -125,22 +201,31 @@ void add_exec_command(Command& program, Context& context) {
   auto options = std::make_shared<ExecOptions>();
   Command command = program.command(
       "exec", "Run a command while holding a lock: turnstile exec TYPE RESOURCE -- COMMAND...",
-      "  turnstile exec pull sha256:4f5a -- fetch-layer sha256:4f5a\n"
-      "  turnstile exec migrate db --wait 10m -- ./migrate.sh    # a plain mutex, for any name\n"
-      "The command finds TURNSTILE_TOKEN, TURNSTILE_ATTEMPT, TURNSTILE_PREVIOUS_ERROR,\n"
-      "TURNSTILE_OPERATION and TURNSTILE_RESOURCE in its environment, and may write lines\n"
-      "\"DONE TOTAL\" to the descriptor $TURNSTILE_PROGRESS_FD.\n");
+      fmt::format(
+          "  turnstile exec pull sha256:4f5a -- fetch-layer sha256:4f5a\n"
+          "  turnstile exec migrate db --wait 10m -- ./migrate.sh    # a plain mutex, for any name\n{}",
+          kEnvironment));
+  command.takes_a_command();
   command.lane(options->lane);
-  command.duration("--wait", options->wait, "how long to wait for one's turn (for ever)");
-  command.duration("--lease", options->lease, "how soon a lost connection costs the hold (10s)");
+  add_options(command, options);
   command.option("--scope", options->scope, "what it excludes (the server's default)")
       .one_of({"operation", "resource"});
-  command.option("--info", options->info, "free text for people");
-  command.flag("--bond", options->bond,
-               "hand over within the server's bond-grace when this process is killed (docs/cli.md)");
-  command.list("--permanent-exit-codes", options->permanent_exit_codes, "with these nobody is to try again")
-      .between(1, 255)
-      .shown_as("N[,N...]");
+  command.runs(context, options, exec);
+}
+
+void add_once_command(Command& program, Context& context) {
+  auto options = std::make_shared<ExecOptions>();
+  options->lane.type = operations::kOnce;
+  Command command =
+      program.command("once", "Run a command once in the whole fleet: turnstile once KEY -- COMMAND...",
+                      fmt::format("  turnstile once nightly-$(date +%F) --keep 20h -- ./report.sh\n"
+                                  "  turnstile once warm-cache --keep 1h --print-result -- sh -c 'echo v7 "
+                                  ">&$TURNSTILE_RESULT_FD'\n{}",
+                                  kEnvironment));
+  command.takes_a_command();
+  command.option("KEY", options->lane.resource, "what is done once: any name").required();
+  command.duration("--keep", options->keep, "how long a success counts (the server's retain-completed)");
+  add_options(command, options);
   command.runs(context, options, exec);
 }
 

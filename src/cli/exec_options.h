@@ -12,13 +12,17 @@ namespace turnstile::cli {
 
 struct ExecOptions {
   Lane lane;
-  std::optional<Milliseconds> wait, lease;
+  std::optional<Milliseconds> wait, lease, timeout, keep;
   std::string scope, info;
-  bool bond = false;
+  bool bond = false, quiet = false, print_result = false;
+  int skip_code = 0;
   std::vector<int> permanent_exit_codes;
 
   Milliseconds lease_or_default() const { return lease.value_or(Milliseconds(10'000)); }
   std::string lane_text() const { return lane.type + " " + lane.resource; }
+  bool is_once() const { return lane.type == operations::kOnce; }
+  // How it is called: "exec TYPE RESOURCE".
+  std::string words() const { return is_once() ? "once " + lane.resource : "exec " + lane_text(); }
 };
 
 struct ExecWait {

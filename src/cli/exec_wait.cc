@@ -48,7 +48,7 @@ std::string outcome_of(const Expected<LockResult>& result) {
 ExecWait wait_for_turn(const Context& context, const ExecOptions& options, LockClient& client,
                        const Signals& signals) {
   const StopOnSignal stop(signals);
-  WaitLine line(context.output, options.lane_text());
+  WaitLine line(context.output, options.lane_text(), options.quiet);
   LockRequest request = request_of(options);
   const auto deadline =
       options.wait ? LockClient::Clock::now() + *options.wait : LockClient::Clock::time_point::max();

@@ -18,7 +18,8 @@ struct LockOptions {
 struct UnlockOptions {
   Lane lane;
   uint64_t token = 0;
-  std::string request_id, error;
+  std::string request_id, error, result;
+  std::optional<Milliseconds> keep;
   bool failed = false, permanent = false;
 };
 
@@ -50,10 +51,13 @@ int print_skipped(const Context& context, const LockOptions& options, const Lock
   if (context.json()) {
     boost::json::object out{{"state", "skipped"}, {"request_id", result.request_id}};
     out["references"] = to_json(result.references);
+    for (const auto& field : to_json(result.work)) out.insert(field);
     print_json(out);
   } else {
-    fmt::print(stderr, "turnstile: skipped: {} of {} has been done already\n", options.lane.type,
-               options.lane.resource);
+    const SkippedWork& work = result.work;
+    fmt::print(stderr, "turnstile: skipped: {} of {} has been done already{}{}\n", options.lane.type,
+               options.lane.resource, work.node_id.empty() ? "" : ", by " + one_line(work.node_id),
+               work.ago ? fmt::format(", {} ago", show_duration(*work.ago)) : "");
   }
   return kSkipped;
 }
@@ -104,9 +108,16 @@ int lock(const Context& context, const LockOptions& options) {
 int unlock(const Context& context, const UnlockOptions& options) {
   Expected<LockClient> client = context.client(Context::kManyRetries);
   if (!client) return context.fail(client.error());
-  const WorkResult work{.success = !options.failed, .error = options.error, .permanent = options.permanent};
+  WorkResult work = WorkResult::succeeded(options.result, options.keep);
+  if (options.failed) work = {.success = false, .error = options.error, .permanent = options.permanent};
   const Expected<Released> released =
       client->unlock(options.lane.type, options.lane.resource, work, options.token, options.request_id);
+  if (!released && released.error().code == ErrorCode::lost && options.token == 0 &&
+      options.request_id.empty()) {
+    ClientError error = released.error();
+    error.message += "; say which hold is meant: --token with the number that lock printed, or --request-id";
+    return context.fail(error);
+  }
   if (!released) return context.fail(released.error());
   if (context.json()) {
     print_json(to_json(*released));
@@ -176,6 +187,10 @@ void add_unlock(Command& program, Context& context) {
   const Option failed = command.option("--fail", options->error, "it failed, and why: the next takes over");
   command.flag("--permanent", options->permanent, "nobody can do better: all waiters end with this error")
       .needs(failed);
+  command.option("--result", options->result, "what those who skip are told (at most 4 KiB)")
+      .excludes(failed);
+  command.duration("--keep", options->keep, "how long the success counts (the server's retain-completed)")
+      .excludes(failed);
   command.when_given([&context, options, failed] {
     options->failed = failed.given();
     context.run = [&context, options] { return unlock(context, *options); };

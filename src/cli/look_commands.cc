@@ -30,7 +30,10 @@ std::string show_holder(const HolderStatus& holder, WallTime now) {
 
 std::string show_completion(const CompletionStatus& completion, WallTime now) {
   const std::string how = completion.success ? "done" : "failed for all: " + one_line(completion.error);
-  return fmt::format("{} by {}, {} ago", how, completion.node_id, show_age(completion.completed_at, now));
+  const std::string result =
+      completion.result.empty() ? "" : ": " + shortened(one_line(completion.result), 60);
+  return fmt::format("{} by {}, {} ago{}", how, completion.node_id, show_age(completion.completed_at, now),
+                     result);
 }
 
 void print_lane(const LaneStatus& lane, WallTime now) {

@@ -9,10 +9,11 @@
 namespace turnstile::cli {
 namespace {
 
-// exec's command is taken away before CLI11 sees it: none of its words are ours.
+// The command of exec and once is taken away before CLI11 sees it: none of its words are ours.
 std::vector<std::string> without_command(const std::vector<std::string>& words, Context& context) {
   const auto mark = std::ranges::find(words, "--");
-  if (mark == words.end() || std::find(words.begin(), mark, "exec") == mark) return words;
+  const auto runs = [](const std::string& word) { return word == "exec" || word == "once"; };
+  if (mark == words.end() || std::find_if(words.begin(), mark, runs) == mark) return words;
   context.command.assign(mark + 1, words.end());
   return {words.begin(), mark};
 }
@@ -32,6 +33,7 @@ CommandLine make_command_line(Context& context) {
   program.option("--output", context.output, "text for people, json for programs");
   add_lock_commands(program, context);
   add_exec_command(program, context);
+  add_once_command(program, context);
   add_look_commands(program, context);
   add_watch_command(program, context);
   add_refs_commands(program, context);

@@ -12,6 +12,7 @@ namespace turnstile::cli {
 
 void add_lock_commands(Command& program, Context& context);  // lock, unlock, renew, cancel
 void add_exec_command(Command& program, Context& context);
+void add_once_command(Command& program, Context& context);
 void add_look_commands(Command& program, Context& context);  // status, list
 void add_watch_command(Command& program, Context& context);
 void add_refs_commands(Command& program, Context& context);  // refs, break

@@ -31,8 +31,11 @@ std::string waiting_text(const std::string& lane, const WaitingStatus& status, W
   return text;
 }
 
-WaitLine::WaitLine(Output output, std::string lane)
-    : output_(output), lane_(one_line(lane)), live_(output == Output::text && isatty(STDERR_FILENO) == 1) {
+WaitLine::WaitLine(Output output, std::string lane, bool quiet)
+    : output_(output),
+      lane_(one_line(lane)),
+      quiet_(quiet),
+      live_(!quiet && output == Output::text && isatty(STDERR_FILENO) == 1) {
   if (!live_) return;
   thread_ = std::jthread([this](const std::stop_token& stop) {
     const Locked lock(mutex_);
@@ -69,7 +72,7 @@ void WaitLine::update(const WaitingStatus& status) {
   const bool first = !status_;
   status_ = status;
   if (live_) return draw();
-  if (!first) return;
+  if (!first || quiet_) return;
   if (output_ == Output::json) {
     boost::json::object out = to_json(status);
     out["state"] = "waiting";
@@ -82,7 +85,7 @@ void WaitLine::update(const WaitingStatus& status) {
 void WaitLine::end(const std::string& outcome) {
   erase();
   const Locked lock(mutex_);
-  if (!status_ || live_) return;
+  if (!status_ || live_ || quiet_) return;
   if (output_ == Output::json) {
     const boost::json::object out{{"state", outcome}, {"waited_ms", waited().count()}};
     fmt::print(stderr, "{}\n", boost::json::serialize(out));

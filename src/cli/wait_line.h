@@ -23,7 +23,7 @@ std::string waiting_text(const std::string& lane, const WaitingStatus& status, W
 // Threads: one of its own on a terminal; the members may be called by any.
 class WaitLine {
  public:
-  WaitLine(Output output, std::string lane);
+  WaitLine(Output output, std::string lane, bool quiet = false);
   ~WaitLine();
   WaitLine(const WaitLine&) = delete;
   WaitLine& operator=(const WaitLine&) = delete;
@@ -40,6 +40,7 @@ class WaitLine {
 
   const Output output_;
   const std::string lane_;
+  const bool quiet_;  // says nothing at all
   const bool live_;
   const std::chrono::steady_clock::time_point began_ = std::chrono::steady_clock::now();
   Mutex mutex_;

@@ -27,6 +27,7 @@ std::string event_line(const Event& event) {
   if (event.attempt > 1) line += fmt::format(", attempt {}", event.attempt);
   if (!event.error.empty()) line += fmt::format("  {}", one_line(event.error));
   if (event.permanent) line += " (permanent)";
+  if (!event.result.empty()) line += fmt::format("  result: {}", shortened(one_line(event.result), 60));
   return line;
 }
 

@@ -1,14 +1,18 @@
 """The program `turnstile` against the real server: exec once in the cluster, hand-over, lost leases, every command in
 text and json, and every fault as one line with the documented exit code."""
 import contextlib
+import fcntl
 import http.server
 import json
 import os
 import pty
+import select
 import signal
 import socket
+import struct
 import subprocess
 import sys
+import termios
 import threading
 import time
 import unittest
@@ -27,13 +31,13 @@ def program():
     return os.path.abspath(path)
 
 
-def start(*arguments, url=None, node=None, **options):
+def start(*arguments, url=None, node=None, shell=None, **options):
     environment = {} if url is None else {"TURNSTILE_SERVER": url}
     if node:
         environment["TURNSTILE_NODE"] = node
     options = {"stdin": subprocess.DEVNULL, "stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True,
                "env": harness.plain_environment(**environment), **options}
-    return subprocess.Popen([program(), *arguments], **options)
+    return subprocess.Popen([*(shell or [program()]), *arguments], **options)
 
 
 def run(*arguments, **options):
@@ -56,6 +60,40 @@ def read_lines(path):
             return file.read().splitlines()
     except FileNotFoundError:
         return []
+
+
+class Terminal:
+    """A pseudo-terminal that is the controlling one of the program that gets its options()."""
+
+    def __init__(self, case, columns=80, rows=24):
+        self.main, self.side = pty.openpty()
+        case.addCleanup(os.close, self.main)
+        case.addCleanup(os.close, self.side)
+        self.seen = b""
+        self.resize(columns, rows)
+
+    def resize(self, columns, rows):
+        fcntl.ioctl(self.main, termios.TIOCSWINSZ, struct.pack("HHHH", rows, columns, 0, 0))
+
+    def options(self):
+        def become_its_session():
+            os.setsid()
+            fcntl.ioctl(self.side, termios.TIOCSCTTY, 0)
+        return {"stdin": self.side, "stdout": self.side, "stderr": self.side, "preexec_fn": become_its_session}
+
+    def type(self, text):
+        os.write(self.main, text)
+
+    def wait_for(self, text):
+        end = time.monotonic() + PATIENCE
+        while text not in self.seen:
+            if not select.select([self.main], [], [], max(0, end - time.monotonic()))[0]:
+                raise AssertionError(f"{text} was not written: {self.seen}")
+            self.seen += os.read(self.main, 65536)
+
+    def is_as_usual(self):
+        modes = termios.tcgetattr(self.main)[3]
+        return bool(modes & termios.ICANON) and bool(modes & termios.ECHO)
 
 
 class CliCase(ServerCase):
@@ -254,6 +292,28 @@ class CommandTest(CliCase):
         self.assertEqual(top.wait(PATIENCE), OK)
         self.assertTrue(seen.startswith(b"\033[?1049h") and b"\033[?1049l" in seen, seen)
 
+    def test_top_fits_the_window_and_follows_its_size(self):
+        server = self.own_server(store="memory")
+        client = server.client()
+        for i in range(40):
+            client.lock(f"r{i:02}", "a", type="top")
+        terminal = Terminal(self, 80, 24)
+        top = self.begin("top", url=f"http://{server.host}:{server.port}", **terminal.options())
+        terminal.wait_for(b"22 more")
+        for frame in terminal.seen.split(b"\033[H")[1:]:
+            self.assertLess(frame.count(b"\n"), 24)
+        terminal.resize(80, 30)
+        terminal.wait_for(b"16 more")
+        terminal.seen = b""
+        terminal.type(b"r")
+        terminal.wait_for(b"16 more")
+        self.assertLess(terminal.seen.index(b"r00"), terminal.seen.index(b"r01"))
+        os.kill(server.pid, signal.SIGSTOP)  # keys are heard whether the server answers or not
+        self.addCleanup(lambda: server.alive() and os.kill(server.pid, signal.SIGCONT))
+        terminal.type(b"q")
+        self.assertEqual(top.wait(PATIENCE), OK)
+        os.kill(server.pid, signal.SIGCONT)
+
     def test_bench_measures_every_mode(self):
         rows = self.json("bench", "--seconds", "0.3", "--connections", "2")
         self.assertEqual([row["mode"] for row in rows], ["pair", "handover", "fanout", "batch"])
@@ -317,7 +377,8 @@ class ExecTest(CliCase):
                              stdin=subprocess.PIPE)
         out, error = process.communicate("in\n", timeout=PATIENCE)
         self.assertRegex(out, rf"\Ain\n\d+ 1 {self.resource}\n\Z")
-        self.assertEqual((error, process.returncode), ("oops\n", 5))
+        self.assertRegex(error, r"\Aoops\nturnstile: ran here, [^\n]*exit code 5[^\n]*\n\Z")
+        self.assertEqual(process.returncode, 5)
 
     def test_a_command_that_a_signal_ended_is_a_failure_and_exits_as_a_shell_would(self):
         self.assertEqual(self.turnstile("exec", "pull", self.resource, "--", "sh", "-c", "kill -KILL $$").returncode,
@@ -455,7 +516,7 @@ class ExecTest(CliCase):
     def test_the_hold_is_renewed_for_as_long_as_the_command_runs(self):
         def scenario(i):
             done = self.turnstile("exec", "build", f"{self.resource}{i}", "--lease", "2s", "--", "sleep", "5")
-            return (done.returncode, done.stderr) == (OK, "")
+            return done.returncode == OK and "ran here" in done.stderr
         self.race(scenario)
 
     def test_no_rate_of_progress_costs_the_lease(self):
@@ -498,6 +559,78 @@ class ExecTest(CliCase):
         os.close(main)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 4)
         self.assertIn(b"got-it", seen)
+
+
+class TerminalTest(CliCase):
+    """exec as a job of a shell's, on a terminal."""
+
+    def test_a_job_brought_to_the_foreground_gets_the_terminal(self):
+        terminal = Terminal(self)
+        environment = harness.plain_environment(TURNSTILE_SERVER=self.url, PS1="$ ", PATH=os.environ["PATH"])
+        shell = self.begin(url=self.url, **terminal.options(), env=environment, shell=["bash", "--norc", "-i"])
+        terminal.wait_for(b"$ ")
+        terminal.type(f"{program()} exec build {self.resource} -- sh -c 'read line; echo got:$line' &\n".encode())
+        terminal.wait_for(b"type fg")
+        self.assertEqual(self.holder("build"), os.uname().nodename)
+        shells_group = os.tcgetpgrp(terminal.main)
+        terminal.type(b"fg\n")
+        # The shell gives it to turnstile, and that to its command.
+        job = wait_until(lambda: self.group_of_the_command(terminal, shells_group), "the command has the terminal")
+        terminal.type(b"hello\n")
+        terminal.wait_for(b"got:hello")
+        wait_until(lambda: os.tcgetpgrp(terminal.main) == shells_group, "the shell has it again")
+        self.assertNotEqual(job, shells_group)
+        terminal.type(b"exit\n")
+        shell.wait(PATIENCE)
+
+    def group_of_the_command(self, terminal, shells_group):
+        group = os.tcgetpgrp(terminal.main)
+        with contextlib.suppress(OSError), open(f"/proc/{group}/comm", encoding="ascii") as name:
+            return group if group != shells_group and name.read().strip() == "sh" else None
+
+    def test_a_command_killed_in_raw_mode_leaves_the_terminal_as_it_was(self):
+        terminal = Terminal(self)
+        self.assertTrue(terminal.is_as_usual())
+        process = self.begin("exec", "build", self.resource, "--", "sh", "-c", "stty raw -echo; echo r''aw; kill -9 $$",
+                             **terminal.options())
+        terminal.wait_for(b"raw")
+        self.assertEqual(process.wait(PATIENCE), 128 + signal.SIGKILL)
+        self.assertTrue(terminal.is_as_usual())
+
+    def test_a_lost_lease_leaves_the_terminal_as_it_was(self):
+        terminal = Terminal(self)
+        process = self.begin("exec", "build", self.resource, "--lease", "1s", "--", "sh", "-c",
+                             "trap '' TERM; stty raw -echo; echo r''aw; while :; do sleep 1; done", **terminal.options())
+        terminal.wait_for(b"raw")
+        self.assertFalse(terminal.is_as_usual())
+        self.client.post("/admin/break", type="build", resource_id=self.resource, reason="enough")
+        self.assertEqual(process.wait(PATIENCE), LOST)
+        self.assertTrue(terminal.is_as_usual())
+
+    def test_a_command_that_ends_well_may_leave_its_own_modes(self):
+        terminal = Terminal(self)
+        process = self.begin("exec", "build", self.resource, "--", "stty", "-echo", **terminal.options())
+        self.assertEqual(process.wait(PATIENCE), OK)
+        self.assertFalse(terminal.is_as_usual())
+
+    def test_a_job_in_the_background_takes_no_terminal_from_the_shell(self):
+        terminal = Terminal(self)
+        self.hold("first", "build")
+        environment = harness.plain_environment(TURNSTILE_SERVER=self.url, PS1="$ ", PATH=os.environ["PATH"])
+        shell = self.begin(url=self.url, **terminal.options(), env=environment, shell=["bash", "--norc", "-i"])
+        terminal.wait_for(b"$ ")
+        shells_group = os.tcgetpgrp(terminal.main)
+        terminal.type(f"{program()} exec build {self.resource} -- touch {self.log}\n".encode())
+        wait_until(lambda: self.queued("build"), "it waits")
+        terminal.type(b"\x1a")
+        terminal.wait_for(b"Stopped")
+        terminal.type(b"bg\n")
+        self.client.unlock(self.resource, "first", type="build", success=True)
+        wait_until(lambda: os.path.exists(self.log), "the command has run")
+        wait_until(lambda: self.status("build")["state"] == "idle", "it has ended")
+        self.assertEqual(os.tcgetpgrp(terminal.main), shells_group)
+        terminal.type(b"exit\n")
+        shell.wait(PATIENCE)
 
 
 class Answers(http.server.BaseHTTPRequestHandler):
@@ -544,6 +677,118 @@ def swallowing():
             filler.setblocking(False)
             filler.connect_ex(listener.getsockname())
         yield f"http://127.0.0.1:{listener.getsockname()[1]}"
+
+
+class OnceTest(CliCase):
+    """Once in the whole fleet, with a result for those who skip."""
+
+    store = "file"
+
+    def once(self, script, *options, node="a", **more):
+        return self.begin("once", self.resource, *options, "--", "sh", "-c", script, "sh", self.log, node=node, **more)
+
+    def test_fifty_at_once_and_a_server_that_is_killed_five_times(self):
+        server = self.own_server()
+        url = f"http://{server.host}:{server.port}"
+        go = os.path.join(self.directory, "go")
+        script = (f'echo $TURNSTILE_ATTEMPT >> "$1"; while [ ! -e {go} ]; do sleep 0.05; done; '
+                  'echo version 7 >&$TURNSTILE_RESULT_FD')
+        processes = [self.once(script, "--lease", "10m", "--wait", "30m", "--print-result", "--keep", "1h", "--quiet",
+                               "--skip-code", "42", node=f"n{i}", url=url) for i in range(50)]
+
+        def waiting():
+            status = server.client().status(self.resource, type="once")
+            return status.body.get("queue_length", len(status["queue"]))
+        wait_until(lambda: waiting() == 49, "49 wait")
+        for _ in range(5):
+            server.kill_and_restart()
+            wait_until(lambda: waiting() == 49, "they still do")
+        with open(go, "w", encoding="ascii"):
+            pass
+        ends = [(process.communicate(timeout=PATIENCE), process.returncode) for process in processes]
+        self.assertEqual(read_lines(self.log), ["1"])
+        self.assertEqual(sorted(code for _, code in ends), [0] + [42] * 49)
+        for (out, error), code in ends:
+            self.assertEqual((out, error), ("version 7\n" if code == 42 else "", ""))
+        server.kill_and_restart()
+        late = self.turnstile("once", self.resource, "--print-result", "--", "false", url=url)
+        self.assertEqual((late.returncode, late.stdout), (OK, "version 7\n"), late)
+        self.assertRegex(late.stderr, rf"\Aturnstile: skipped: n\d+ did once {self.resource} \S+( \S+)? ago\n\Z")
+
+    def test_it_runs_again_when_the_time_that_it_is_kept_is_over(self):
+        def scenario(i):
+            self.log += str(i)
+            self.resource += str(i)
+            began = time.monotonic()
+            first = self.turnstile("once", self.resource, "--keep", "2s", "--", "sh", "-c", f"echo x >> {self.log}")
+            self.assertEqual(first.returncode, OK, first)
+            self.assertIn("ran here", first.stderr)
+            runs = []
+            while len(runs) < 2:
+                self.turnstile("once", self.resource, "--keep", "2s", "--", "sh", "-c", f"echo x >> {self.log}")
+                runs = read_lines(self.log)
+            return 2 <= time.monotonic() - began < 10
+        self.race(scenario, tries=3)
+
+    def test_a_failure_hands_over_with_its_error(self):
+        self.hold("first", "once")
+        script = 'echo "$TURNSTILE_PREVIOUS_ERROR" >> "$1"; echo half >&$TURNSTILE_RESULT_FD; [ $TURNSTILE_ATTEMPT -gt 2 ] || exit 7'
+        processes = [self.once(script, "--print-result", "--quiet", node=f"n{i}") for i in range(3)]
+        wait_until(lambda: len(self.queued("once")) == 3, "all wait")
+        self.client.unlock(self.resource, "first", type="once", success=False, error="no luck")
+        outs = [process.communicate(timeout=PATIENCE)[0] for process in processes]
+        self.assertEqual(read_lines(self.log), ["no luck", "exit code 7"])
+        self.assertEqual(sorted(process.returncode for process in processes), [0, 0, 7])
+        self.assertEqual(sorted(outs), ["", "", "half\n"], "the one who skipped has the result of the one who succeeded")
+
+    def test_it_leaves_no_reference(self):
+        self.assertEqual(self.turnstile("once", self.resource, "--", "true").returncode, OK)
+        self.assertEqual(self.text("refs", self.resource), "0 references\n")
+
+    def test_exec_has_results_too_and_they_are_shown(self):
+        done = self.turnstile("exec", "pull", self.resource, "--", "sh", "-c",
+                              r"printf 'two\nlines\n' >&$TURNSTILE_RESULT_FD", node="a")
+        self.assertEqual(done.returncode, OK, done)
+        late = self.turnstile("exec", "pull", self.resource, "--print-result", "--", "false", node="b")
+        self.assertEqual((late.returncode, late.stdout), (OK, "two\nlines\n"))
+        self.assertRegex(late.stderr, r"skipped: a did pull ")
+        self.assertIn("two lines", self.text("status", "pull", self.resource))
+        lane = self.json("status", "pull", self.resource)[0]
+        self.assertEqual(lane["completion"]["result"], "two\nlines")
+        told = self.turnstile("exec", "pull", self.resource, "--output", "json", "--", "false", node="c")
+        self.assertEqual({key: json.loads(told.stderr)[key] for key in ("state", "completed_by", "result")},
+                         {"state": "skipped", "completed_by": "a", "result": "two\nlines"})
+
+    def test_a_result_that_cannot_be_kept_is_left_out_and_said(self):
+        for i, (script, why) in enumerate((("head -c 5000 /dev/zero | tr '\\0' x", "longer than 4096"),
+                                           ("printf '\\377'", "no UTF-8"))):
+            key = f"{self.resource}{i}"
+            done = self.turnstile("once", key, "--", "sh", "-c", script + " >&$TURNSTILE_RESULT_FD")
+            self.assertEqual(done.returncode, OK, done)
+            self.assertIn(why, done.stderr)
+            late = self.turnstile("once", key, "--print-result", "--", "false")
+            self.assertEqual((late.returncode, late.stdout), (OK, ""))
+
+    def test_unlock_takes_a_result_and_how_long_it_counts(self):
+        token = self.text("lock", "once", self.resource).strip()
+        released = self.json("unlock", "once", self.resource, "--token", token, "--result", "r", "--keep", "1h")[0]
+        self.assertEqual((released["released"], released["keep_ms"]), (True, 3_600_000))
+        late = self.turnstile("lock", "once", self.resource, "--output", "json", node="b")
+        self.assertEqual((late.returncode, json.loads(late.stdout)["result"]), (SKIPPED, "r"))
+
+    def test_a_command_that_takes_too_long_has_failed(self):
+        for script in "sleep 600", 'trap "" TERM; while :; do sleep 1; done':
+            done = self.turnstile("once", self.resource, "--timeout", "300ms", "--", "sh", "-c", script)
+            self.assertEqual(done.returncode, 124, done)
+            self.assertIn("timed out after 300ms", done.stderr)
+        self.assertEqual(self.lock("b", "once")["state"], "acquired")
+
+    def test_quiet_says_nothing_but_errors(self):
+        for words in (("--", "true"), ("--", "false")):  # it runs, then it skips
+            done = self.turnstile("once", self.resource, "--quiet", *words)
+            self.assertEqual((done.returncode, done.stdout, done.stderr), (OK, "", ""))
+        self.assert_fault(self.turnstile("once", self.resource, "--quiet", "--", "true", url="http://127.0.0.1:1"),
+                          UNAVAILABLE)
 
 
 class SilenceTest(CliCase):
@@ -698,6 +943,38 @@ class FaultTest(CliCase):
                      ("exec", "pull", "x", "--lease", "0", "--", "true"), ("status", "pull"), ("refs",),
                      ("lock", "pull", "x" * 2000), ("lock", "t" * 100, "x")):
             self.assert_fault(self.turnstile(*call), USAGE)
+
+    def test_a_newcomers_mistake_is_told_with_what_to_type(self):
+        for call, words in (
+                (("exec", "pull", "img", "echo", "hi"), ["turnstile exec pull img -- echo hi"]),
+                (("exec", "pull", "img", "--wait", "1s", "ls", "-l"), ["turnstile exec pull img -- ls -l"]),
+                (("once", "nightly", "./report.sh"), ["turnstile once nightly -- ./report.sh"]),
+                (("once", "nightly"), ["turnstile once nightly -- COMMAND"]),
+                (("exec", "--", "true"), ["TYPE", "turnstile exec TYPE RESOURCE -- COMMAND"]),
+                (("list", "--output", "yaml"), ["--output", "text or json", "'yaml'"]),
+                (("lock", "pull", "x", "--scope", "all"), ["--scope", "operation or resource", "'all'"]),
+                (("lock", "pull", "x", "--lease", "1ms"), ["--lease must be from 100ms to "]),
+                (("exec", "pull", "x", "--lease", "1ms", "--", "true"), ["--lease must be 100ms or more"]),
+                (("unlock", "pull", "x", "12"), ["turnstile unlock pull x --token 12"]),
+                (("--wait", "3s", "lock", "pull", "x"), ["turnstile lock pull x --wait 3s"]),
+                (("lock", "pull", "x", "--wiat", "3s"), ["no option --wiat", "did you mean --wait?"]),
+                (("exce", "pull", "x", "--", "true"), ["'exce' is no command", "did you mean exec?"]),
+                (("pull", "x"), ["turnstile lock pull x", "turnstile exec pull x -- COMMAND"]),
+                (("exec", "pull", "x", "--permanent-exit-codes", "300", "--", "true"), ["from 1 to 255", "'300'"]),
+                (("lock", "pull", "x", "--wait", "soon"), ["--wait", "500ms, 10s, 5m, 1h"]),
+                (("lock", "p" * 100, "x"), ["TYPE"])):
+            with self.subTest(call=call):
+                done = self.turnstile(*call)
+                self.assert_fault(done, USAGE, *words)
+                for word in "_ms", "FAILED", "->":
+                    self.assertNotIn(word, done.stderr)
+        self.assert_fault(self.turnstile("unlock", "pull", self.resource), LOST, "--token")
+
+    def test_help_is_there_under_every_name_that_people_try(self):
+        for words in ("help",), ("--help",), ("help", "exec"), ("exec", "--help"), ("once", "--help"):
+            self.assertIn("Usage", self.text(*words))
+        self.assertRegex(self.text("exec", "--help"), r"Usage: .*TYPE RESOURCE -- COMMAND")
+        self.assertRegex(self.text("help", "once"), r"Usage: .*KEY -- COMMAND")
 
     def test_break_of_a_free_lane_is_refused(self):
         self.assert_fault(self.turnstile("break", "pull", self.resource, "--reason", "r"), REFUSED)
