@@ -1,5 +1,5 @@
 """./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then 200 kills within 200,000 calls (10 minutes on a
-quiet machine), then abuse at full size, then kills and races among real containerds (some 25 minutes more). Exit code 0:
+quiet machine), then abuse at full size, a minute of a command that reports progress all the time, then kills and races among real containerds (some 25 minutes more). Exit code 0:
 all well. What was done and found is written to a file, too.
 
 The same tests as in CI, with other numbers: 10,000 slow connections, 5,000 streams and 1,000 that nobody reads, a
@@ -62,6 +62,7 @@ def main():
     if size < FULL_SIZE:
         print(f"== only {size * 500} connections, because of ulimit -n", flush=True)
     good = run("abuse_test.py", TURNSTILE_ABUSE=str(max(1, size))) and good
+    good = run("turnstile_cli_test.py", TURNSTILE_PROGRESS_SECONDS="60") and good
     for file in CLUSTER_TESTS:
         good = run(os.path.join("../cluster", file), TURNSTILE_ROUNDS="10") and good
     print("report: " + report.write(REPORTS))

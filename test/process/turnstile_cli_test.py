@@ -523,7 +523,7 @@ class ExecTest(CliCase):
         """A thousand lines a second over a link of 50 ms; for a minute in `./dev soak`, some seconds otherwise."""
         link = SlowLink(self.server.host, self.server.port, 0.025)
         self.addCleanup(link.close)
-        seconds = float(os.environ.get("PROGRESS_SECONDS", "5"))
+        seconds = float(os.environ.get("TURNSTILE_PROGRESS_SECONDS", "5"))
         script = ("import os, time\n"
                   f"fd, end, i = int(os.environ['TURNSTILE_PROGRESS_FD']), time.monotonic() + {seconds}, 0\n"
                   "while time.monotonic() < end:\n"
