@@ -10,7 +10,7 @@ Pulled pull_once(turnstile::LockClient& client, const std::string& resource,
     why = locked.error().message;
     return Pulled::failed;
   }
-  if (locked->skipped) return Pulled::skipped;
+  if (locked->skipped()) return Pulled::skipped;
 
   turnstile::Hold& hold = locked->hold;
   why = fetch(hold);

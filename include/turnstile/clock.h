@@ -20,5 +20,8 @@ struct TURNSTILE_API LeaseClock {
   static time_point now() noexcept;
 };
 
+// A time of day as a server tells it. The epoch, 1970: it did not.
+using WallTime = std::chrono::sys_time<std::chrono::microseconds>;
+
 }  // namespace v1
 }  // namespace turnstile

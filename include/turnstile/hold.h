@@ -65,7 +65,8 @@ class LockClient;
 // renewal, as of when it was *sent*, plus the lease, less a margin for clocks that run at different speeds;
 // after that moment another node may hold the lane. Threads: all members may be called by any thread, but
 // moving and destroying only by one while no other uses it. Destroyed unreleased, it releases as a failure
-// ("abandoned"), so that the next in line goes on at once.
+// ("abandoned"), so that the next in line goes on at once. A Hold of nothing is as one that was released: no
+// call does harm, and those that can fail say `invalid`.
 class TURNSTILE_API Hold {
  public:
   using Clock = LeaseClock;
@@ -87,17 +88,17 @@ class TURNSTILE_API Hold {
   HoldState state() const;
   Clock::time_point believed_until() const;  // max(): no lease, until it is released
 
-  // Shown to whoever waits; travels with the next renewal.
+  // Shown to whoever waits, as often as one likes: it travels with the next renewal, which comes within a second.
   void report_progress(uint64_t done, uint64_t total);
   // Renews now, for callers that must know. Error `lost`: it is gone.
-  Expected<void> renew();
+  [[nodiscard]] Expected<void> renew();
   // Called once for each change to in_danger, back to held, and to lost, on a thread of the client's, soon;
   // a state other than `held` that is already there is told at once. It must not destroy the Hold.
   void on_change(std::function<void(HoldState)> callback);
 
   // Ends the hold. Repeating it is harmless: the second call returns what the first one did (D5). `stop` ends
   // its tries to reach a server: error `cancelled`, and whether it was released is not known.
-  Expected<Released> release(const WorkResult& result, std::stop_token stop = {});
+  [[nodiscard]] Expected<Released> release(const WorkResult& result, std::stop_token stop = {});
   // Leaves the hold on the server as it is and becomes a Hold of nothing: no more renewals, no bond, no
   // release. For a process that ends before its hold does; whoever knows the token can release it.
   void detach();

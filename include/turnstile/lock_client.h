@@ -3,7 +3,7 @@
 //
 //   auto client = turnstile::LockClient::create({.servers = {"http://127.0.0.1:8086"}, .node_id = "node-a"});
 //   auto result = client->lock({.operation = "pull", .resource = "sha256:…"});
-//   if (result && result->skipped) return;                  // another node has done it
+//   if (result && result->skipped()) return;                // another node has done it
 //   if (result) { fetch(); result->hold.release(turnstile::WorkResult::succeeded()); }
 #pragma once
 
@@ -30,7 +30,7 @@ inline namespace v1 {
 struct WaitingStatus {
   uint32_t position = 0;  // from 1
   std::string holder{};   // the node that is in the way; empty: not known
-  std::string holder_since{};
+  WallTime holder_since{};
   std::optional<uint64_t> done{}, total{};  // the holder's progress
 };
 
@@ -58,16 +58,24 @@ struct SkippedWork {
   std::string result{};                            // what it said (WorkResult::result)
 };
 
-// Of a call that did not fail: exactly one of acquired, skipped and queued is true.
+enum class LockOutcome {
+  acquired,  // the work is the caller's, and so is the hold
+  skipped,   // the work has been done, by somebody else
+  queued,    // try_lock with stay_when_busy only
+};
+
+// Of a call that did not fail.
 struct LockResult {
-  bool acquired = false;
-  bool skipped = false;  // the work has been done, by somebody else
-  bool queued = false;   // try_lock with stay_when_busy only
-  Hold hold{};           // with acquired
+  LockOutcome outcome = LockOutcome::queued;
+  Hold hold{};  // with acquired
   std::string request_id{};
   SkippedWork work{};                      // with skipped
   std::vector<std::string> references{};   // with a skipped delete: the nodes that still use the resource
   std::optional<WaitingStatus> waiting{};  // with queued
+
+  bool acquired() const { return outcome == LockOutcome::acquired; }
+  bool skipped() const { return outcome == LockOutcome::skipped; }
+  bool queued() const { return outcome == LockOutcome::queued; }
 };
 
 // An open subscription. Destroying it ends it, and waits for a callback under way.
@@ -89,6 +97,8 @@ struct SubscribeRequest {
   std::string after{};                  // an Event::id to go on behind
   std::string node_id{}, request_id{};  // set: the stream is a bond of this requester's (S21)
 };
+  std::function<void()> on_open{};  // called whenever it is open: at first, and again after it was broken
+};
 
 // Talks to one server, or to whichever of several leads.
 //
@@ -104,7 +114,7 @@ class TURNSTILE_API LockClient {
   class Core;
 
   // Checks the settings; connects only when the first call needs it.
-  static Expected<LockClient> create(ClientSettings settings);
+  [[nodiscard]] static Expected<LockClient> create(ClientSettings settings);
   explicit LockClient(std::shared_ptr<Core> core);
   LockClient(LockClient&&) noexcept;
   LockClient& operator=(LockClient&&) noexcept;
@@ -114,47 +124,52 @@ class TURNSTILE_API LockClient {
 
   // Takes the lock, or learns that the work is done; waits its turn until `deadline` or until `stop` is used,
   // and then leaves the queue within a round trip.
-  Expected<LockResult> lock(const LockRequest& request, Clock::time_point deadline = Clock::time_point::max(),
-                            std::stop_token stop = {});
+  [[nodiscard]] Expected<LockResult> lock(const LockRequest& request,
+                                          Clock::time_point deadline = Clock::time_point::max(),
+                                          std::stop_token stop = {});
   // Does not wait: error `busy` when another holds it (or `queued`, with stay_when_busy). `deadline` and
   // `stop` are for a server that does not answer.
-  Expected<LockResult> try_lock(const LockRequest& request,
-                                Clock::time_point deadline = Clock::time_point::max(),
-                                std::stop_token stop = {});
+  [[nodiscard]] Expected<LockResult> try_lock(const LockRequest& request,
+                                              Clock::time_point deadline = Clock::time_point::max(),
+                                              std::stop_token stop = {});
   // try_lock for many at once, in one round trip: all layers of an image. Results in order.
-  Expected<std::vector<Expected<LockResult>>> try_lock_all(const std::vector<LockRequest>& requests);
+  [[nodiscard]] Expected<std::vector<Expected<LockResult>>> try_lock_all(
+      const std::vector<LockRequest>& requests);
   // Releases many at once, in one round trip, all with the same result. Results in order.
-  Expected<std::vector<Expected<Released>>> release_all(std::vector<Hold>& holds, const WorkResult& result);
+  [[nodiscard]] Expected<std::vector<Expected<Released>>> release_all(std::vector<Hold>& holds,
+                                                                      const WorkResult& result);
 
   // Releases a hold of which no Hold object exists (another process took it). token 0: not known.
-  Expected<Released> unlock(const std::string& operation, const std::string& resource,
-                            const WorkResult& result, uint64_t token = 0, const std::string& request_id = {});
-  Expected<std::chrono::milliseconds> renew(const std::string& operation, const std::string& resource,
-                                            uint64_t token, std::chrono::milliseconds lease,
-                                            const std::string& request_id = {});
+  [[nodiscard]] Expected<Released> unlock(const std::string& operation, const std::string& resource,
+                                          const WorkResult& result, uint64_t token = 0,
+                                          const std::string& request_id = {});
+  [[nodiscard]] Expected<std::chrono::milliseconds> renew(const std::string& operation,
+                                                          const std::string& resource, uint64_t token,
+                                                          std::chrono::milliseconds lease,
+                                                          const std::string& request_id = {});
   // Leaves the queue. False: was not in it.
-  Expected<bool> cancel(const std::string& operation, const std::string& resource,
-                        const std::string& request_id = {});
+  [[nodiscard]] Expected<bool> cancel(const std::string& operation, const std::string& resource,
+                                      const std::string& request_id = {});
 
-  Expected<LaneStatus> status(const std::string& operation, const std::string& resource);
-  Expected<LanePage> list(const LaneFilter& filter = {});
-  Expected<std::string> break_hold(const std::string& operation, const std::string& resource,
-                                   const std::string& reason);  // returns the node that held it
+  [[nodiscard]] Expected<LaneStatus> status(const std::string& operation, const std::string& resource);
+  [[nodiscard]] Expected<LanePage> list(const LaneFilter& filter = {});
+  [[nodiscard]] Expected<std::string> break_hold(const std::string& operation, const std::string& resource,
+                                                 const std::string& reason);  // returns the node that held it
 
-  Expected<References> references(const std::string& resource);
-  Expected<References> add_reference(const std::string& resource);
-  Expected<References> release_reference(const std::string& resource);
-  Expected<uint32_t> release_node(const std::string& node_id);  // returns how many
+  [[nodiscard]] Expected<ReferenceStatus> references(const std::string& resource);
+  [[nodiscard]] Expected<ReferenceStatus> add_reference(const std::string& resource);
+  [[nodiscard]] Expected<ReferenceStatus> release_reference(const std::string& resource);
+  [[nodiscard]] Expected<uint32_t> release_node(const std::string& node_id);  // returns how many
 
   // Calls back for every event, in order, on a thread of its own; reconnects by itself and goes on where it
   // was (an Event `reset` says that some were missed). The error is one that trying again would not mend.
-  Expected<Subscription> subscribe(const SubscribeRequest& request,
-                                   std::function<void(const Event&)> on_event,
-                                   std::function<void(const ClientError&)> on_end = {});
+  [[nodiscard]] Expected<Subscription> subscribe(const SubscribeRequest& request,
+                                                 std::function<void(const Event&)> on_event,
+                                                 std::function<void(const ClientError&)> on_end = {});
 
   // What `GET /version` tells, as JSON.
-  Expected<std::string> version(Clock::time_point deadline = Clock::time_point::max(),
-                                std::stop_token stop = {});
+  [[nodiscard]] Expected<std::string> version(Clock::time_point deadline = Clock::time_point::max(),
+                                              std::stop_token stop = {});
 
  private:
   std::shared_ptr<Core> core_;

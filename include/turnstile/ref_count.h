@@ -13,6 +13,7 @@
 
 #include "turnstile/error.h"
 #include "turnstile/export.h"
+#include "turnstile/hold.h"
 #include "turnstile/operations.h"
 
 namespace turnstile {
@@ -62,12 +63,6 @@ struct RefCountDecision {
   std::string why;  // for people
 };
 
-struct OperationResult {
-  std::string node_id;
-  bool success = false;
-  std::string error;
-};
-
 struct RefCountSettings {
   bool update_requires_no_ref = false;
 };
@@ -86,7 +81,7 @@ class TURNSTILE_API RefCountManager {
   Expected<RefCountDecision> can_perform_operation(const std::string& operation,
                                                    const std::string& resource) const;
   Expected<void> update_ref_count(const std::string& operation, const std::string& resource,
-                                  const OperationResult& result);
+                                  const std::string& node_id, const WorkResult& result);
   Expected<ReferenceCount> get_ref_count(const std::string& resource) const;
 
   // One node's own reference, and all of a node's (how many they were). Repeating them is harmless.

@@ -1,10 +1,13 @@
 // What can be seen of a lane, of references and of the event stream.
 #pragma once
 
+#include <chrono>
 #include <cstdint>
 #include <optional>
 #include <string>
 #include <vector>
+
+#include "turnstile/clock.h"
 
 namespace turnstile {
 inline namespace v1 {
@@ -12,8 +15,8 @@ inline namespace v1 {
 struct HolderStatus {
   std::string node_id{}, request_id{};
   uint64_t token = 0;
-  std::string since{};  // RFC 3339
-  uint64_t lease_ms = 0;
+  WallTime since{};
+  std::chrono::milliseconds lease{0};  // 0: none
   std::optional<uint64_t> done{}, total{};
   std::string info{};
 };
@@ -21,7 +24,7 @@ struct HolderStatus {
 struct WaiterStatus {
   std::string node_id{}, request_id{};
   uint32_t position = 0;
-  std::string since{};
+  WallTime since{};
   std::string info{};
 };
 
@@ -30,7 +33,7 @@ struct CompletionStatus {
   bool success = false;
   std::string error{};
   bool permanent = false;
-  std::string completed_at{};
+  WallTime completed_at{};
   std::string result{};  // of a success: what its holder said
 };
 
@@ -57,7 +60,7 @@ struct LaneFilter {
   std::string cursor{};
 };
 
-struct References {
+struct ReferenceStatus {
   std::string resource{};
   uint32_t count = 0;
   std::vector<std::string> nodes{};  // the first of them
@@ -72,7 +75,7 @@ struct Event {
   bool success = false;
   std::string error{}, reason{};
   bool permanent = false;
-  std::string completed_at{};  // RFC 3339, the time of the event
+  WallTime completed_at{};  // the time of the event
   uint64_t token = 0;
   uint32_t attempt = 0;
   std::string result{};  // with completed: what its holder said

@@ -5,6 +5,7 @@
 #include "cli/exec_session.h"
 #include "cli/program.h"
 #include "cli/wait_line.h"
+#include "client/wall_time.h"
 
 namespace turnstile::cli {
 namespace {
@@ -119,10 +120,14 @@ TEST(Exec, TheGroupIsToldAndKilledBeforeTheHoldMayBeLost) {
 }
 
 TEST(Exec, TheWaitingLineSaysWhoHoldsSinceWhenAndHowFar) {
-  const WaitingStatus status{
-      .position = 2, .holder = "node-a", .holder_since = "2026-11-16T01:00:00Z", .done = 1, .total = 4};
-  EXPECT_EQ(waiting_text("pull x", status, *parse_time("2026-11-16T01:03:20Z"), Milliseconds(12'000)),
-            "waiting for pull x: position 2, held by node-a for 3m 20s, 25% (1 of 4); 12s");
+  const WaitingStatus status{.position = 2,
+                             .holder = "node-a",
+                             .holder_since = *client::parse_wall_time("2026-11-16T01:00:00Z"),
+                             .done = 1,
+                             .total = 4};
+  EXPECT_EQ(
+      waiting_text("pull x", status, *client::parse_wall_time("2026-11-16T01:03:20Z"), Milliseconds(12'000)),
+      "waiting for pull x: position 2, held by node-a for 3m 20s, 25% (1 of 4); 12s");
 }
 
 }  // namespace

@@ -110,7 +110,7 @@ BenchResult batch(const BenchRun& run, int worker) {
     if (!locked) return std::unexpected(locked.error());
     std::vector<Hold> holds;
     for (Expected<LockResult>& one : *locked) {
-      if (one && one->acquired) holds.push_back(std::move(one->hold));
+      if (one && one->acquired()) holds.push_back(std::move(one->hold));
     }
     const auto released = client.release_all(holds, WorkResult::succeeded());
     if (!released) return std::unexpected(released.error());

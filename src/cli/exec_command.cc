@@ -153,7 +153,7 @@ int exec(const Context& context, const ExecOptions& options) {
                   kSignalled + wait.signal);
   }
   if (!wait.result) return context.fail(wait.result.error());
-  if (wait.result->skipped) return skip(context, options, *wait.result);
+  if (wait.result->skipped()) return skip(context, options, *wait.result);
   Hold hold = std::move(wait.result->hold);
   if (wait.signal != 0) {
     // It goes with its destructor, which is not as patient as a release.

@@ -32,7 +32,7 @@ Expected<LockResult> wait_quietly(LockClient& client, LockRequest request,
                                   WaitLine& line) {
   request.stay_when_busy = true;
   Expected<LockResult> first = client.try_lock(request, answer_by(deadline), stop);
-  if (!first || !first->queued) return first;
+  if (!first || !first->queued()) return first;
   line.update(first->waiting.value_or(WaitingStatus{}));
   request.request_id = first->request_id;
   return client.lock(request, deadline, stop);
@@ -40,7 +40,7 @@ Expected<LockResult> wait_quietly(LockClient& client, LockRequest request,
 
 std::string outcome_of(const Expected<LockResult>& result) {
   if (!result) return std::string(to_string(result.error().code));
-  return result->skipped ? "skipped" : "acquired";
+  return result->skipped() ? "skipped" : "acquired";
 }
 
 }  // namespace

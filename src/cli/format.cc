@@ -100,27 +100,13 @@ std::string show_duration(Milliseconds duration) {
   return "0";
 }
 
-std::optional<WallTime> parse_time(std::string_view rfc3339) {
-  const std::string text(rfc3339);  // sscanf wants its end
-  int year, month, day, hour, minute, used = 0;
-  double second;
-  if (std::sscanf(text.c_str(), "%4d-%2d-%2dT%2d:%2d:%lfZ%n", &year, &month, &day, &hour, &minute, &second,
-                  &used) != 6 ||
-      size_t(used) != text.size()) {
-    return std::nullopt;
-  }
-  const std::chrono::year_month_day date{std::chrono::year(year), std::chrono::month(unsigned(month)),
-                                         std::chrono::day(unsigned(day))};
-  if (!date.ok() || hour > 23 || minute > 59 || second >= 61) return std::nullopt;
-  return WallTime(std::chrono::sys_days(date)) + std::chrono::hours(hour) + std::chrono::minutes(minute) +
-         Milliseconds(int64_t(second * 1000));
+WallTime wall_now() {
+  return std::chrono::time_point_cast<std::chrono::microseconds>(std::chrono::system_clock::now());
 }
 
-WallTime wall_now() { return std::chrono::time_point_cast<Milliseconds>(std::chrono::system_clock::now()); }
-
-std::string show_age(std::string_view rfc3339, WallTime now) {
-  const std::optional<WallTime> time = parse_time(rfc3339);
-  return time ? show_duration(std::max(now - *time, Milliseconds(0))) : "-";
+std::string show_age(WallTime time, WallTime now) {
+  if (time == WallTime{}) return "-";
+  return show_duration(std::chrono::duration_cast<Milliseconds>(std::max(now - time, WallTime::duration(0))));
 }
 
 std::string show_bytes(uint64_t count) {

@@ -9,22 +9,20 @@
 #include <vector>
 
 #include "base/error.h"
+#include "turnstile/clock.h"
 
 namespace turnstile::cli {
 
 using Milliseconds = std::chrono::milliseconds;
-using WallTime = std::chrono::sys_time<std::chrono::milliseconds>;
 
 // "500ms", "10s", "1.5m", "1h" or "0", up to a year.
 Result<Milliseconds> parse_duration(std::string_view text);
 // The two largest units: "850ms", "12s", "3m 20s", "2d 4h".
 std::string show_duration(Milliseconds duration);
 
-// Of RFC 3339 in UTC, as the server writes it. nullopt: it is not.
-std::optional<WallTime> parse_time(std::string_view rfc3339);
 WallTime wall_now();
-// How long ago; "-" when it is not a time. Never negative: clocks of two machines differ.
-std::string show_age(std::string_view rfc3339, WallTime now);
+// How long ago; "-" when it is not known. Never negative: clocks of two machines differ.
+std::string show_age(WallTime time, WallTime now);
 
 std::string show_bytes(uint64_t count);  // "999", "1.5K", "3.0M": without a unit, for it may not be bytes
 // "42% (1.2G of 2.9G)"; without a total: "1.2G"; nothing: "".

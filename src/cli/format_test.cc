@@ -3,10 +3,14 @@
 
 #include <gtest/gtest.h>
 
+#include "client/wall_time.h"
+
 namespace turnstile::cli {
 namespace {
 
 using namespace std::chrono_literals;
+
+WallTime at(std::string_view text) { return client::parse_wall_time(text).value_or(WallTime{}); }
 
 TEST(Format, DurationsAreANumberWithAUnit) {
   EXPECT_EQ(*parse_duration("500ms"), 500ms);
@@ -32,13 +36,13 @@ TEST(Format, DurationsAreShownInTheirTwoLargestUnits) {
 }
 
 TEST(Format, AgesAreNeverNegativeForClocksDiffer) {
-  const WallTime now = *parse_time("2026-11-16T01:38:13.047765Z");
-  EXPECT_EQ(show_age("2026-11-16T01:36:00Z", now), "2m 13s");
-  EXPECT_EQ(show_age("2026-11-16T01:39:00Z", now), "0ms");
-  EXPECT_EQ(show_age("2024-02-29T00:00:00Z", *parse_time("2024-03-01T00:00:00Z")), "1d");
+  const WallTime now = at("2026-11-16T01:38:13.047765Z");
+  EXPECT_EQ(show_age(at("2026-11-16T01:36:00Z"), now), "2m 13s");
+  EXPECT_EQ(show_age(at("2026-11-16T01:39:00Z"), now), "0ms");
+  EXPECT_EQ(show_age(at("2024-02-29T00:00:00Z"), at("2024-03-01T00:00:00Z")), "1d");
   for (const char* wrong :
        {"", "yesterday", "2026-13-16T01:38:13Z", "2026-11-16T01:38:13", "2026-02-30T01:38:13Z"}) {
-    EXPECT_EQ(show_age(wrong, now), "-") << wrong;
+    EXPECT_EQ(show_age(at(wrong), now), "-") << wrong;
   }
 }
 
@@ -81,6 +85,13 @@ TEST(Format, WideCharactersTakeTwoColumnsAndMarksNone) {
   EXPECT_EQ(shortened("日本語日本語", 7), "日…語");
   for (size_t width = 0; width < 14; ++width)
     EXPECT_LE(display_width(shortened("a日b本c語🙂e\u0301", width)), width);
+}
+
+TEST(Format, ATimeThatWasReadIsWrittenAsItWas) {
+  for (const char* text :
+       {"2026-11-16T01:38:13.047765Z", "1970-01-01T00:00:00.000001Z", "2024-02-29T23:59:59.999999Z"}) {
+    EXPECT_EQ(client::show_wall_time(at(text)), text);
+  }
 }
 
 TEST(Format, KnowsUtf8) {

@@ -3,6 +3,8 @@
 #include <fmt/format.h>
 
 #include <cstdio>
+
+#include "client/wall_time.h"
 // The library itself, once: it needs no other package than its headers.
 #include <boost/json/src.hpp>
 
@@ -25,8 +27,8 @@ object holder_json(const HolderStatus& holder) {
   out["node_id"] = holder.node_id;
   add_if(out, "request_id", holder.request_id);
   out["token"] = holder.token;
-  out["since"] = holder.since;
-  if (holder.lease_ms != 0) out["lease_ms"] = holder.lease_ms;
+  out["since"] = client::show_wall_time(holder.since);
+  if (holder.lease.count() > 0) out["lease_ms"] = holder.lease.count();
   add_if(out, "done", holder.done);
   add_if(out, "total", holder.total);
   add_if(out, "info", holder.info);
@@ -38,7 +40,7 @@ object waiter_json(const WaiterStatus& waiter) {
   out["node_id"] = waiter.node_id;
   add_if(out, "request_id", waiter.request_id);
   out["position"] = waiter.position;
-  out["since"] = waiter.since;
+  out["since"] = client::show_wall_time(waiter.since);
   add_if(out, "info", waiter.info);
   return out;
 }
@@ -49,7 +51,7 @@ object completion_json(const CompletionStatus& completion) {
   out["success"] = completion.success;
   out["error"] = completion.error;
   out["permanent"] = completion.permanent;
-  out["completed_at"] = completion.completed_at;
+  out["completed_at"] = client::show_wall_time(completion.completed_at);
   add_if(out, "result", completion.result);
   return out;
 }
@@ -77,7 +79,7 @@ object to_json(const LaneStatus& lane) {
   return out;
 }
 
-object to_json(const References& references) {
+object to_json(const ReferenceStatus& references) {
   object out;
   out["resource_id"] = references.resource;
   out["count"] = references.count;
@@ -111,7 +113,7 @@ object to_json(const Event& event) {
   out["error"] = event.error;
   add_if(out, "reason", event.reason);
   if (event.permanent) out["permanent"] = true;
-  out["completed_at"] = event.completed_at;
+  out["completed_at"] = client::show_wall_time(event.completed_at);
   out["token"] = event.token;
   out["attempt"] = event.attempt;
   add_if(out, "result", event.result);
@@ -130,7 +132,7 @@ object to_json(const WaitingStatus& waiting) {
   object out;
   out["position"] = waiting.position;
   add_if(out, "holder", waiting.holder);
-  add_if(out, "holder_since", waiting.holder_since);
+  if (waiting.holder_since != WallTime{}) out["holder_since"] = client::show_wall_time(waiting.holder_since);
   add_if(out, "done", waiting.done);
   add_if(out, "total", waiting.total);
   return out;

@@ -8,7 +8,7 @@
 namespace turnstile::cli {
 
 boost::json::object to_json(const LaneStatus& lane);
-boost::json::object to_json(const References& references);
+boost::json::object to_json(const ReferenceStatus& references);
 boost::json::object to_json(const Released& released);
 boost::json::object to_json(const Event& event);
 boost::json::object to_json(const SkippedWork& work);

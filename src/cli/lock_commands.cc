@@ -102,7 +102,7 @@ int lock(const Context& context, const LockOptions& options) {
                   kSignalled + stop.signal());
   }
   if (!result) return context.fail(result.error());
-  return result->skipped ? print_skipped(context, options, *result) : print_acquired(context, *result);
+  return result->skipped() ? print_skipped(context, options, *result) : print_acquired(context, *result);
 }
 
 int unlock(const Context& context, const UnlockOptions& options) {

@@ -20,7 +20,7 @@ struct ListOptions {
 std::string show_holder(const HolderStatus& holder, WallTime now) {
   std::string out =
       fmt::format("{} for {}, token {}", holder.node_id, show_age(holder.since, now), holder.token);
-  if (holder.lease_ms != 0) out += ", lease " + show_duration(Milliseconds(holder.lease_ms));
+  if (holder.lease.count() > 0) out += ", lease " + show_duration(holder.lease);
   if (const std::string progress = show_progress(holder.done, holder.total); !progress.empty()) {
     out += ", " + progress;
   }

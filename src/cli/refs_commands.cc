@@ -37,9 +37,9 @@ int refs(const Context& context, const RefsOptions& options) {
   Expected<LockClient> client = context.client();
   if (!client) return context.fail(client.error());
   if (!options.release_node.empty()) return release_node(context, *client, options.release_node);
-  const Expected<References> references = options.add       ? client->add_reference(options.resource)
-                                          : options.release ? client->release_reference(options.resource)
-                                                            : client->references(options.resource);
+  const Expected<ReferenceStatus> references = options.add       ? client->add_reference(options.resource)
+                                               : options.release ? client->release_reference(options.resource)
+                                                                 : client->references(options.resource);
   if (!references) return context.fail(references.error());
   if (context.json()) {
     print_json(to_json(*references));

@@ -11,7 +11,7 @@ std::string rate(const TopSight& sight, const TopSight* before, std::string_view
   if (before == nullptr || sight.now <= before->now) return "-";
   // Below 0: the server was restarted and counts from 0 again.
   const double more = std::max(0.0, sight.server.metrics.sum(name) - before->server.metrics.sum(name));
-  const double seconds = double((sight.now - before->now).count()) / 1'000;
+  const double seconds = std::chrono::duration<double>(sight.now - before->now).count();
   return fmt::format("{:.0f}/s", more / seconds);
 }
 
@@ -19,7 +19,7 @@ std::string oldest_waiter(const TopSight& sight) {
   const WaiterStatus* oldest = nullptr;
   const LaneStatus* lane_of_it = nullptr;
   for (const LaneStatus& lane : sight.lanes) {
-    // RFC 3339 in UTC sorts as text; the front of a queue is its oldest.
+    // The front of a queue is its oldest.
     if (lane.queue.empty() || (oldest != nullptr && oldest->since <= lane.queue.front().since)) continue;
     oldest = &lane.queue.front();
     lane_of_it = &lane;
@@ -69,7 +69,7 @@ void fit(Rows& rows, size_t width) {
   }
 }
 
-std::string since_of(const LaneStatus& lane) { return lane.holder ? lane.holder->since : "~"; }
+WallTime since_of(const LaneStatus& lane) { return lane.holder ? lane.holder->since : WallTime::max(); }
 std::string holder_of(const LaneStatus& lane) { return lane.holder ? lane.holder->node_id : "~"; }
 
 void sort(std::vector<const LaneStatus*>& lanes, TopOrder order) {
@@ -77,7 +77,7 @@ void sort(std::vector<const LaneStatus*>& lanes, TopOrder order) {
     case TopOrder::waiting:
       std::ranges::stable_sort(lanes, std::ranges::greater(), &LaneStatus::queue_length);
       return;
-    case TopOrder::age:  // RFC 3339 in UTC sorts as text
+    case TopOrder::age:
       std::ranges::stable_sort(lanes, {}, [](const LaneStatus* lane) { return since_of(*lane); });
       return;
     case TopOrder::resource:

@@ -4,18 +4,22 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "client/wall_time.h"
+
 namespace turnstile::cli {
 namespace {
 
 using testing::HasSubstr;
+
+WallTime at(const std::string& text) { return client::parse_wall_time(text).value_or(WallTime{}); }
 
 LaneStatus lane(const std::string& resource, uint32_t waiters, const std::string& oldest) {
   LaneStatus out;
   out.operation = "pull";
   out.resource = resource;
   out.state = "held";
-  out.holder = HolderStatus{.node_id = "n", .since = "2026-11-16T01:00:00Z"};
-  if (waiters > 0) out.queue = {WaiterStatus{.node_id = "w-" + resource, .position = 1, .since = oldest}};
+  out.holder = HolderStatus{.node_id = "n", .since = at("2026-11-16T01:00:00Z")};
+  if (waiters > 0) out.queue = {WaiterStatus{.node_id = "w-" + resource, .position = 1, .since = at(oldest)}};
   out.queue_length = waiters;
   return out;
 }
@@ -23,7 +27,7 @@ LaneStatus lane(const std::string& resource, uint32_t waiters, const std::string
 TopSight sight(std::string_view metrics, const char* now) {
   TopSight out;
   out.server = {.server = "http://here", .version = "1.2.3", .metrics = Metrics::parse(metrics)};
-  out.now = *parse_time(now);
+  out.now = at(now);
   out.lanes = {lane("cold", 0, ""), lane("warm", 2, "2026-11-16T01:00:10Z"),
                lane("hot", 7, "2026-11-16T01:00:30Z")};
   return out;
@@ -107,8 +111,8 @@ TEST(TopFrame, WhatHasNoRoomIsCounted) {
 
 TEST(TopFrame, KeysChooseTheOrder) {
   TopSight some = sight("", "2026-11-16T01:01:00Z");
-  some.lanes[0].holder->since = "2026-11-16T00:00:00Z";  // cold
-  some.lanes[1].holder->node_id = "a";                   // warm
+  some.lanes[0].holder->since = at("2026-11-16T00:00:00Z");  // cold
+  some.lanes[1].holder->node_id = "a";                       // warm
   const auto first = [&](char key) {
     return lines_of(top_frame(some, nullptr, {}, order_of(key).value()))[5];
   };

@@ -7,6 +7,7 @@
 #include "cli/json.h"
 #include "cli/program.h"
 #include "cli/signals.h"
+#include "client/wall_time.h"
 
 namespace turnstile::cli {
 namespace {
@@ -21,8 +22,8 @@ struct WatchOptions {
 std::string event_line(const Event& event) {
   if (event.event == "reset") return fmt::format("{:<27}  reset      some events were missed", "");
   std::string line =
-      fmt::format("{:<27}  {:<9}  {} {}  {}", event.completed_at, event.event, one_line(event.operation),
-                  one_line(event.resource), one_line(event.node_id));
+      fmt::format("{:<27}  {:<9}  {} {}  {}", client::show_wall_time(event.completed_at), event.event,
+                  one_line(event.operation), one_line(event.resource), one_line(event.node_id));
   if (event.event == "granted") line += fmt::format("  token {}", event.token);
   if (event.attempt > 1) line += fmt::format(", attempt {}", event.attempt);
   if (!event.error.empty()) line += fmt::format("  {}", one_line(event.error));

@@ -2,6 +2,8 @@
 
 #include <simdjson.h>
 
+#include "client/wall_time.h"
+
 namespace turnstile::client {
 namespace {
 
@@ -21,6 +23,7 @@ class Reader {
     std::string_view value;
     return get(name, value, required) ? std::string(value) : std::string();
   }
+  WallTime time(const char* name) { return parse_wall_time(text(name)).value_or(WallTime{}); }
   bool boolean(const char* name, bool required = false) {
     bool value = false;
     get(name, value, required);
@@ -134,8 +137,8 @@ HolderStatus holder_of(Reader& from) {
   holder.node_id = from.text("node_id", true);
   holder.request_id = from.text("request_id");
   holder.token = from.number("token");
-  holder.since = from.text("since");
-  holder.lease_ms = from.number("lease_ms");
+  holder.since = from.time("since");
+  holder.lease = milliseconds_of(from.number("lease_ms"));
   holder.done = from.number_if("done");
   holder.total = from.number_if("total");
   holder.info = from.text("info");
@@ -210,7 +213,7 @@ LaneStatus lane_of(Reader& from) {
     lane.queue.push_back({.node_id = inner.text("node_id", true),
                           .request_id = inner.text("request_id"),
                           .position = inner.small("position"),
-                          .since = inner.text("since"),
+                          .since = inner.time("since"),
                           .info = inner.text("info")});
   });
   lane.queue_length = from.small_if("queue_length").value_or(uint32_t(lane.queue.size()));
@@ -219,7 +222,7 @@ LaneStatus lane_of(Reader& from) {
                                        .success = inner.boolean("success"),
                                        .error = inner.text("error"),
                                        .permanent = inner.boolean("permanent"),
-                                       .completed_at = inner.text("completed_at"),
+                                       .completed_at = inner.time("completed_at"),
                                        .result = inner.text("result")};
   });
   from.object("references", [&](Reader& inner) {
@@ -278,12 +281,12 @@ std::optional<LanePage> read_list(std::string_view body) {
   });
 }
 
-std::optional<References> read_references(std::string_view body) {
+std::optional<ReferenceStatus> read_references(std::string_view body) {
   return read_object(body, [](Reader& from) {
-    return References{.resource = from.text("resource_id", true),
-                      .count = from.small("count", true),
-                      .nodes = from.texts("nodes"),
-                      .changed = from.boolean("changed")};
+    return ReferenceStatus{.resource = from.text("resource_id", true),
+                           .count = from.small("count", true),
+                           .nodes = from.texts("nodes"),
+                           .changed = from.boolean("changed")};
   });
 }
 
@@ -307,7 +310,7 @@ std::optional<Event> read_event(std::string_view data) {
     event.error = from.text("error");
     event.reason = from.text("reason");
     event.permanent = from.boolean("permanent");
-    event.completed_at = from.text("completed_at");
+    event.completed_at = from.time("completed_at");
     event.token = from.number("token");
     event.attempt = from.small("attempt");
     event.result = from.text("result");

@@ -54,7 +54,7 @@ std::optional<Milliseconds> read_renew(std::string_view body);
 std::optional<bool> read_cancel(std::string_view body);
 std::optional<OwnStatus> read_status(std::string_view body);
 std::optional<LanePage> read_list(std::string_view body);
-std::optional<References> read_references(std::string_view body);
+std::optional<ReferenceStatus> read_references(std::string_view body);
 std::optional<uint32_t> read_released_node(std::string_view body);  // how many
 std::optional<std::string> read_break(std::string_view body);       // the node that held
 std::optional<Event> read_event(std::string_view data);

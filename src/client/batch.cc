@@ -22,12 +22,12 @@ Expected<LockResult> result_of(LockClient::Core& core, const LockRequest& reques
     case LockAnswer::State::acquired: {
       Expected<Hold> hold = core.make_hold(request, who, answer, sent_at);
       if (!hold) return std::unexpected(hold.error());
-      result.acquired = true;
+      result.outcome = LockOutcome::acquired;
       result.hold = std::move(*hold);
       return result;
     }
     case LockAnswer::State::skipped:
-      result.skipped = true;
+      result.outcome = LockOutcome::skipped;
       result.references = answer.references;
       result.work = answer.work;
       return result;
@@ -41,7 +41,7 @@ Expected<LockResult> result_of(LockClient::Core& core, const LockRequest& reques
                                              ? "others are before this request"
                                              : fmt::format("{} holds it", answer.waiting.holder));
   }
-  result.queued = true;
+  result.outcome = LockOutcome::queued;
   result.waiting = answer.waiting;
   return result;
 }

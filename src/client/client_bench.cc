@@ -83,7 +83,7 @@ void raw_pair(RawConnection& raw, const std::string& resource) {
 
 void client_pair(turnstile::LockClient& client, const std::string& resource) {
   auto result = client.lock({.operation = "mutex", .resource = resource});
-  if (!result || !result->acquired) std::exit(2);
+  if (!result || !result->acquired()) std::exit(2);
   if (!result->hold.release(turnstile::WorkResult::succeeded())) std::exit(2);
 }
 

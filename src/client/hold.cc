@@ -2,7 +2,7 @@
 
 #include <utility>
 
-#include "base/check.h"
+#include "client/errors.h"
 #include "client/hold_state.h"
 
 namespace turnstile {
@@ -28,30 +28,44 @@ Hold& Hold::operator=(Hold&& other) noexcept {
 Hold::~Hold() { close(std::move(state_)); }
 
 namespace {
-Hold::State& checked(const std::shared_ptr<Hold::State>& state) {
-  TS_CHECK(state, "a Hold of nothing is not used");
-  return *state;
+// What a Hold of nothing tells of itself.
+const Hold::State::Granted kNothing{};
+
+const Hold::State::Granted& granted_of(const std::shared_ptr<Hold::State>& state) {
+  return state ? state->granted() : kNothing;
+}
+
+std::unexpected<ClientError> of_nothing() {
+  return client::fail(ErrorCode::invalid, "this Hold is of nothing: there is no lock to renew or release");
 }
 }  // namespace
 
-const std::string& Hold::operation() const { return checked(state_).granted().who.operation; }
-const std::string& Hold::resource() const { return checked(state_).granted().who.resource; }
-const std::string& Hold::request_id() const { return checked(state_).granted().who.request_id; }
-uint64_t Hold::token() const { return checked(state_).granted().token; }
-uint32_t Hold::attempt() const { return checked(state_).granted().attempt; }
-const std::string& Hold::previous_error() const { return checked(state_).granted().previous_error; }
-HoldState Hold::state() const { return checked(state_).state(); }
-Hold::Clock::time_point Hold::believed_until() const { return checked(state_).believed_until(); }
-void Hold::report_progress(uint64_t done, uint64_t total) { checked(state_).report_progress(done, total); }
-Expected<void> Hold::renew() { return checked(state_).renew(); }
+const std::string& Hold::operation() const { return granted_of(state_).who.operation; }
+const std::string& Hold::resource() const { return granted_of(state_).who.resource; }
+const std::string& Hold::request_id() const { return granted_of(state_).who.request_id; }
+uint64_t Hold::token() const { return granted_of(state_).token; }
+uint32_t Hold::attempt() const { return granted_of(state_).attempt; }
+const std::string& Hold::previous_error() const { return granted_of(state_).previous_error; }
+HoldState Hold::state() const { return state_ ? state_->state() : HoldState::released; }
+Hold::Clock::time_point Hold::believed_until() const {
+  return state_ ? state_->believed_until() : Clock::time_point::min();
+}
+void Hold::report_progress(uint64_t done, uint64_t total) {
+  if (state_) state_->report_progress(done, total);
+}
+Expected<void> Hold::renew() {
+  if (!state_) return of_nothing();
+  return state_->renew();
+}
 void Hold::on_change(std::function<void(HoldState)> callback) {
-  checked(state_).on_change(std::move(callback));
+  if (state_) state_->on_change(std::move(callback));
 }
 Expected<Released> Hold::release(const WorkResult& result, std::stop_token stop) {
-  return checked(state_).release(result, {.stop = std::move(stop)});
+  if (!state_) return of_nothing();
+  return state_->release(result, {.stop = std::move(stop)});
 }
 void Hold::detach() {
-  checked(state_).detach();
+  if (state_) state_->detach();
   state_.reset();
 }
 

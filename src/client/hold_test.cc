@@ -23,7 +23,7 @@ struct HoldTest : testing::Test {
   }
   Hold take(Milliseconds lease = 10s) {
     auto result = test.client->lock({.operation = "pull", .resource = "r", .lease = lease});
-    EXPECT_TRUE(result && result->acquired);
+    EXPECT_TRUE(result && result->acquired());
     return std::move(result->hold);
   }
   size_t calls() const { return test.transport->seen.size(); }
@@ -267,6 +267,20 @@ TEST_F(D7, ReleaseAllJudgesEachOfABatchTheSameWay) {
   EXPECT_FALSE((*released)[1]->confirmed);
 }
 
+TEST(HoldOfNothing, IsAsOneThatWasReleasedAndSaysSo) {
+  Hold none;
+  EXPECT_FALSE(none);
+  EXPECT_EQ(none.state(), HoldState::released);
+  EXPECT_EQ(none.token(), 0u);
+  EXPECT_TRUE(none.resource().empty());
+  EXPECT_LT(none.believed_until(), LeaseClock::now());
+  EXPECT_EQ(none.renew().error().code, ErrorCode::invalid);
+  EXPECT_EQ(none.release(WorkResult::succeeded()).error().code, ErrorCode::invalid);
+  none.report_progress(1, 2);
+  none.on_change([](HoldState) {});
+  none.detach();
+}
+
 struct NoThreads : testing::Test {
   NoThreads() {
     transport->then(answer(200, kAcquired));
@@ -301,7 +315,7 @@ TEST_F(NoThreads, ASubscriptionIsAnError) {
 
 TEST_F(NoThreads, AHoldWithoutALeaseGoesWithoutProgressAndCallbacks) {
   auto result = client.lock({.operation = "pull", .resource = "r", .lease = 0s});
-  ASSERT_TRUE(result && result->acquired);
+  ASSERT_TRUE(result && result->acquired());
   result->hold.on_change([](HoldState) {});
   result->hold.report_progress(1, 2);
   EXPECT_TRUE(result->hold.release(WorkResult::succeeded()));
@@ -325,7 +339,7 @@ TEST(Suspended, AMachineThatWakesUpAfterItsLeaseTellsTheOwnerSoon) {
   LockClient client(core);
   transport->then(answer(200, kAcquired));
   auto result = client.lock({.operation = "pull", .resource = "r", .lease = 1h});
-  ASSERT_TRUE(result && result->acquired);
+  ASSERT_TRUE(result && result->acquired());
   std::promise<HoldState> told;
   result->hold.on_change([&](HoldState state) { told.set_value(state); });
   timing->jump(2h);

@@ -104,17 +104,17 @@ Expected<std::string> LockClient::break_hold(const std::string& operation, const
   return node;
 }
 
-Expected<References> LockClient::references(const std::string& resource) {
+Expected<ReferenceStatus> LockClient::references(const std::string& resource) {
   return core_->get(Target("/refs").with("resource_id", resource).take(), client::read_references);
 }
 
-Expected<References> LockClient::add_reference(const std::string& resource) {
+Expected<ReferenceStatus> LockClient::add_reference(const std::string& resource) {
   return core_->post("/refs/add",
                      JsonObject().text("resource_id", resource).text("node_id", node_id()).take(),
                      client::read_references);
 }
 
-Expected<References> LockClient::release_reference(const std::string& resource) {
+Expected<ReferenceStatus> LockClient::release_reference(const std::string& resource) {
   return core_->post("/refs/release",
                      JsonObject().text("resource_id", resource).text("node_id", node_id()).take(),
                      client::read_references);

@@ -142,7 +142,7 @@ Waiting::Outcome Waiting::decided(const LockAnswer& answer, Steady::time_point s
     case LockAnswer::State::acquired:
       return acquired(answer, sent_at);
     case LockAnswer::State::skipped:
-      result.skipped = true;
+      result.outcome = LockOutcome::skipped;
       result.references = answer.references;
       result.work = answer.work;
       return result;
@@ -168,7 +168,7 @@ Waiting::Outcome Waiting::acquired(const LockAnswer& answer, Steady::time_point 
     const Expected<void> renewed = result.hold.renew();
     if (!renewed && renewed.error().code == ErrorCode::lost) return std::nullopt;  // and ask again
   }
-  result.acquired = true;
+  result.outcome = LockOutcome::acquired;
   return result;
 }
 

@@ -24,7 +24,7 @@ TEST(Lock, IsAskedForShortlyFirstAndThenByALongPoll) {
   test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
   auto result = test.client->lock(kRequest);
   ASSERT_TRUE(result);
-  EXPECT_TRUE(result->acquired);
+  EXPECT_TRUE(result->acquired());
   EXPECT_EQ(result->hold.token(), 7u);
   EXPECT_FALSE(has(test.transport->seen[0].body, "wait_ms"));
   EXPECT_TRUE(has(test.transport->seen[1].body, R"("wait_ms":30000)"));
@@ -43,7 +43,7 @@ TEST(L10, AWaiterPassedOver10000TimesKeepsConstantMemory) {
     after_10000 = mallinfo2().uordblks;
     return answer(200, kSkipped);
   };
-  ASSERT_TRUE(test.client->lock(kRequest)->skipped);
+  ASSERT_TRUE(test.client->lock(kRequest)->skipped());
   EXPECT_LE(after_10000, after_100 + 4096);  // under a sanitizer both are 0
   EXPECT_LE(frames.size(), 3u);
 }
@@ -120,7 +120,7 @@ TEST(Lock, WaitsThroughARestartOfTheServerOnceItHasAPlace) {
   test.transport->then(answer(200, kQueued));
   for (int i = 0; i < 50; ++i) test.transport->then(unreachable());
   test.transport->then(answer(200, kSkipped));
-  EXPECT_TRUE(test.client->lock(kRequest)->skipped);
+  EXPECT_TRUE(test.client->lock(kRequest)->skipped());
   for (const auto pause : test.timing->slept()) EXPECT_LE(pause, 2s);
 }
 
@@ -150,7 +150,7 @@ TEST(Lock, TakesTheStreamWhenLongPollsAreCutShortTwice) {
   };
   auto result = test.client->lock(kRequest);
   ASSERT_TRUE(result);
-  EXPECT_TRUE(result->acquired);
+  EXPECT_TRUE(result->acquired());
   EXPECT_TRUE(streamed);
   test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
 }
@@ -172,7 +172,7 @@ TEST(Lock, PollsTheStatusWhenAStreamDoesNotBegin) {
     return silent();
   };
   auto result = test.client->lock(kRequest);
-  ASSERT_TRUE(result && result->acquired);
+  ASSERT_TRUE(result && result->acquired());
   EXPECT_EQ(polls, 3);
   test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
 }
@@ -186,7 +186,7 @@ TEST(Lock, AcquiredByALongPollThatWasSentLongAgoIsRenewedBeforeItIsHandedOver) {
   });
   test.transport->then(answer(200, kRenewed));
   auto result = test.client->lock(kRequest);
-  ASSERT_TRUE(result && result->acquired);
+  ASSERT_TRUE(result && result->acquired());
   EXPECT_EQ(test.transport->seen.back().target, "/renew");
   EXPECT_EQ(result->hold.state(), HoldState::held);
   EXPECT_EQ(result->hold.believed_until(), test.timing->now() + 9s);
@@ -204,7 +204,7 @@ TEST(Lock, TellsWhereItStandsAtMostOnceASecond) {
     const std::string body = R"({"state":"queued","position":)" + std::to_string(100 - ++asked) + "}";
     return asked < 20 ? answer(200, body) : answer(200, kSkipped);
   };
-  ASSERT_TRUE(test.client->lock(request)->skipped);
+  ASSERT_TRUE(test.client->lock(request)->skipped());
   EXPECT_GE(told.size(), 4u);
   EXPECT_LE(told.size(), 6u);
 }
@@ -236,7 +236,7 @@ TEST(TryLock, GivesItsPlaceUpWhenItIsBusyUnlessToldToStay) {
   LockRequest staying = kRequest;
   staying.stay_when_busy = true;
   const auto queued = test.client->try_lock(staying);
-  ASSERT_TRUE(queued && queued->queued);
+  ASSERT_TRUE(queued && queued->queued());
   EXPECT_EQ(queued->waiting->position, 2u);
   EXPECT_EQ(test.transport->seen.size(), 3u);
 }

@@ -41,9 +41,9 @@ std::string waiting_text(const std::optional<WaitingStatus>& waiting) {
 Expected<Grant> to_grant(Expected<LockResult> result) {
   if (!result) return std::unexpected(std::move(result.error()));
   Grant grant;
-  if (result->acquired) grant.hold = std::make_unique<ClientHold>(std::move(result->hold));
-  grant.skipped = result->skipped;
-  grant.queued = result->queued;
+  if (result->acquired()) grant.hold = std::make_unique<ClientHold>(std::move(result->hold));
+  grant.skipped = result->skipped();
+  grant.queued = result->queued();
   grant.request_id = std::move(result->request_id);
   grant.references = std::move(result->references);
   if (grant.queued) grant.waits_for = waiting_text(result->waiting);
@@ -92,7 +92,7 @@ std::vector<Expected<void>> ClientLockServer::add_references(const std::vector<s
       results.push_back(results.back());
       continue;
     }
-    const Expected<References> added = client_.add_reference(resource);
+    const Expected<ReferenceStatus> added = client_.add_reference(resource);
     results.push_back(added ? Expected<void>() : std::unexpected(added.error()));
   }
   return results;

@@ -122,7 +122,7 @@ TEST(LockArbiter, WhatOthersAreAtIsRemovedWhenTheyAreDone) {
   a.finish(a.ask());
   LockClient other = cluster.client("other");
   Expected<LockResult> scan = other.try_lock({.operation = "scan", .resource = blob_name()});
-  ASSERT_TRUE(scan && scan->acquired);
+  ASSERT_TRUE(scan && scan->acquired());
   EXPECT_EQ(a.give_up(), Removal::Kind::later);
   EXPECT_EQ(a.users(), Names{}) << "that this node does not use it any more counts at once";
   EXPECT_TRUE(cluster.has_blob());

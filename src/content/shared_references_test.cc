@@ -31,7 +31,7 @@ TEST(SharedReferences, WhatOneProcessWritesAnotherSeesAtOnce) {
   ASSERT_TRUE(a.release_ref(kResource, "a.example.com"));
   ASSERT_TRUE(a.release_ref(kResource, "a.example.com"));
   EXPECT_EQ(b.get_ref_count(kResource)->nodes, Nodes{"b"});
-  ASSERT_TRUE(b.update_ref_count("delete", kResource, {"b", true, {}}));
+  ASSERT_TRUE(b.update_ref_count("delete", kResource, "b", WorkResult::succeeded()));
   EXPECT_TRUE(a.can_perform_operation("delete", kResource)->yes);
 }
 

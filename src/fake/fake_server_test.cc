@@ -14,25 +14,25 @@ TEST(FakeServer, OneAcquiresAndTheOtherWaitsAndSkipsAfterSuccess) {
   FakeServer server;
   LockClient a = server.client("node-a"), b = server.client("node-b");
   auto held = a.lock(pull("layer"));
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   auto waiting = wait_in_queue(b, pull("layer"));
   const auto released = held->hold.release(WorkResult::succeeded());
   ASSERT_TRUE(released);
   EXPECT_THAT(released->waiters, ElementsAre("node-b"));
   const auto result = waiting.get();
   ASSERT_TRUE(result) << result.error().message;
-  EXPECT_TRUE(result->skipped);
+  EXPECT_TRUE(result->skipped());
 }
 
 TEST(FakeServer, TheOtherTakesOverAfterAFailureAndIsToldWhy) {
   FakeServer server;
   LockClient a = server.client("node-a"), b = server.client("node-b");
   auto held = a.lock(pull("layer"));
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   auto waiting = wait_in_queue(b, pull("layer"));
   ASSERT_TRUE(held->hold.release(WorkResult::failed("disk full")));
   const auto result = waiting.get();
-  ASSERT_TRUE(result && result->acquired);
+  ASSERT_TRUE(result && result->acquired());
   EXPECT_EQ(result->hold.attempt(), 2u);
   EXPECT_EQ(result->hold.previous_error(), "disk full");
   EXPECT_GT(result->hold.token(), held->hold.token());
@@ -49,7 +49,7 @@ TEST(FakeServer, EveryWayOfWaitingGetsItsTurn) {
     auto waiting = wait_in_queue(b, pull("layer"));
     ASSERT_TRUE(held->hold.release(WorkResult::failed("try yourself")));
     const auto result = waiting.get();
-    ASSERT_TRUE(result && result->acquired) << int(way);
+    ASSERT_TRUE(result && result->acquired()) << int(way);
   }
 }
 
@@ -73,7 +73,7 @@ TEST(FakeServer, KeepsReferences) {
   FakeServer server;
   LockClient a = server.client("node-a"), b = server.client("node-b");
   ASSERT_TRUE(a.lock(pull("layer"))->hold.release(WorkResult::succeeded()));
-  EXPECT_TRUE(b.lock(pull("layer"))->skipped);
+  EXPECT_TRUE(b.lock(pull("layer"))->skipped());
   EXPECT_THAT(a.references("layer")->nodes, ElementsAre("node-a", "node-b"));
   LockRequest removal = pull("layer");
   removal.operation = operations::kDelete;
@@ -82,7 +82,7 @@ TEST(FakeServer, KeepsReferences) {
   EXPECT_EQ(refused.error().reason, "referenced");
   EXPECT_TRUE(b.release_reference("layer")->changed);
   EXPECT_EQ(*a.release_node("node-a"), 1u);
-  EXPECT_TRUE(a.try_lock(removal)->acquired);
+  EXPECT_TRUE(a.try_lock(removal)->acquired());
 }
 
 TEST(FakeServer, KeepsNoneWhenToldSo) {
@@ -99,9 +99,9 @@ TEST(FakeServer, AnswersABatchInOrder) {
   auto second = b.try_lock(pull("2"));
   auto results = a.try_lock_all({pull("1"), pull("2"), pull("3")});
   ASSERT_TRUE(results && results->size() == 3);
-  EXPECT_TRUE((*results)[0]->acquired);
+  EXPECT_TRUE((*results)[0]->acquired());
   EXPECT_EQ((*results)[1].error().code, ErrorCode::busy);
-  EXPECT_TRUE((*results)[2]->acquired);
+  EXPECT_TRUE((*results)[2]->acquired());
   std::vector<Hold> holds;
   holds.push_back(std::move((*results)[0]->hold));
   holds.push_back(std::move((*results)[2]->hold));

@@ -22,7 +22,7 @@ TEST(FakeTime, ALeaseRunsOutAndTheNextInLineGoesOn) {
   EXPECT_EQ(b.status("pull", "layer")->holder->node_id, "node-a");
   server.advance(1min);
   const auto result = waiting.get();
-  ASSERT_TRUE(result && result->acquired);
+  ASSERT_TRUE(result && result->acquired());
   EXPECT_EQ(result->hold.previous_error(), "lease");
   EXPECT_EQ(held->hold.renew().error().code, ErrorCode::lost);
   EXPECT_EQ(held->hold.state(), HoldState::lost);
@@ -43,16 +43,16 @@ TEST(FakeTime, AKeptCompletionIsForgotten) {
   LockClient a = server.client("node-a");
   ASSERT_TRUE(a.lock(pull("layer"))->hold.release(WorkResult::succeeded()));
   server.advance(4min);
-  EXPECT_TRUE(a.lock(pull("layer"))->skipped);
+  EXPECT_TRUE(a.lock(pull("layer"))->skipped());
   server.advance(2min);
-  EXPECT_TRUE(a.lock(pull("layer"))->acquired);
+  EXPECT_TRUE(a.lock(pull("layer"))->acquired());
 }
 
 TEST(FakeTime, AHoldIsLostWhenRenewalsCannotPass) {
   FakeServer server;
   LockClient a = server.client("node-a", impatient()), b = server.client("node-b");
   auto held = a.lock(pull_with_lease(300ms));
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   std::promise<void> lost;
   held->hold.on_change([&](HoldState state) {
     if (state == HoldState::lost) lost.set_value();
@@ -62,7 +62,7 @@ TEST(FakeTime, AHoldIsLostWhenRenewalsCannotPass) {
   lost.get_future().wait();
   EXPECT_LE(held->hold.believed_until(), Hold::Clock::now());
   server.set_reachable(true);
-  EXPECT_TRUE(b.lock(pull("layer"))->acquired);
+  EXPECT_TRUE(b.lock(pull("layer"))->acquired());
   EXPECT_EQ(held->hold.release(WorkResult::succeeded()).error().code, ErrorCode::lost);
 }
 
@@ -77,7 +77,7 @@ TEST(FakeTime, AMonitoredHoldEndsWhenItsConnectionsAreBroken) {
   server.set_reachable(false);
   server.advance(4s);
   server.set_reachable(true);
-  EXPECT_TRUE(b.lock(pull("layer"))->acquired);
+  EXPECT_TRUE(b.lock(pull("layer"))->acquired());
 }
 
 TEST(FakeTime, AServerThatComesBackKnowsEverything) {
@@ -91,7 +91,7 @@ TEST(FakeTime, AServerThatComesBackKnowsEverything) {
   EXPECT_EQ(error.error().code, ErrorCode::unavailable);
   server.set_reachable(true);
   ASSERT_TRUE(held->hold.release(WorkResult::succeeded()));
-  EXPECT_TRUE(waiting.get()->skipped);
+  EXPECT_TRUE(waiting.get()->skipped());
 }
 
 TEST(FakeTime, ASubscriptionGoesOnAfterAnAbsence) {

@@ -83,10 +83,10 @@ Expected<RefCountDecision> RefCountManager::can_perform_operation(const std::str
 }
 
 Expected<void> RefCountManager::update_ref_count(const std::string& operation, const std::string& resource,
-                                                 const OperationResult& result) {
+                                                 const std::string& node_id, const WorkResult& result) {
   if (auto valid = check_resource(resource); !valid) return valid;
   if (!result.success) return {};
-  if (operation == operations::kPull) return add_ref(resource, result.node_id);
+  if (operation == operations::kPull) return add_ref(resource, node_id);
   if (operation == operations::kDelete) return storage_->erase(resource);
   return {};
 }

@@ -17,20 +17,21 @@ class Manager : public ::testing::Test {
 };
 
 TEST_F(Manager, PullAddsItsNodeOnceUpdateChangesNothingDeleteClears) {
-  for (int i = 0; i < 2; ++i) ASSERT_TRUE(manager_.update_ref_count(operations::kPull, "r", {"a", true, ""}));
-  ASSERT_TRUE(manager_.update_ref_count(operations::kPull, "r", {"b", true, ""}));
-  ASSERT_TRUE(manager_.update_ref_count(operations::kUpdate, "r", {"c", true, ""}));
-  ASSERT_TRUE(manager_.update_ref_count("compact", "r", {"d", true, ""}));
+  for (int i = 0; i < 2; ++i)
+    ASSERT_TRUE(manager_.update_ref_count(operations::kPull, "r", "a", WorkResult::succeeded()));
+  ASSERT_TRUE(manager_.update_ref_count(operations::kPull, "r", "b", WorkResult::succeeded()));
+  ASSERT_TRUE(manager_.update_ref_count(operations::kUpdate, "r", "c", WorkResult::succeeded()));
+  ASSERT_TRUE(manager_.update_ref_count("compact", "r", "d", WorkResult::succeeded()));
   EXPECT_EQ(manager_.get_ref_count("r")->nodes, (Nodes{"a", "b"}));
-  ASSERT_TRUE(manager_.update_ref_count(operations::kDelete, "r", {"a", true, ""}));
+  ASSERT_TRUE(manager_.update_ref_count(operations::kDelete, "r", "a", WorkResult::succeeded()));
   EXPECT_EQ(manager_.get_ref_count("r")->count(), 0u);
 }
 
 TEST_F(Manager, WhatFailedChangesNothing) {
-  ASSERT_TRUE(manager_.update_ref_count(operations::kPull, "r", {"a", false, "no route"}));
+  ASSERT_TRUE(manager_.update_ref_count(operations::kPull, "r", "a", WorkResult::failed("no route")));
   EXPECT_EQ(manager_.get_ref_count("r")->count(), 0u);
   ASSERT_TRUE(manager_.add_ref("r", "a"));
-  ASSERT_TRUE(manager_.update_ref_count(operations::kDelete, "r", {"a", false, "in use"}));
+  ASSERT_TRUE(manager_.update_ref_count(operations::kDelete, "r", "a", WorkResult::failed("in use")));
   EXPECT_EQ(manager_.get_ref_count("r")->count(), 1u);
 }
 
@@ -84,8 +85,8 @@ TEST_F(Manager, EmptyIdsAreInvalid) {
   EXPECT_TRUE(is_invalid(manager_.release_ref("r", "")));
   EXPECT_TRUE(is_invalid(manager_.release_node_refs("")));
   EXPECT_TRUE(is_invalid(manager_.get_ref_count("")));
-  EXPECT_TRUE(is_invalid(manager_.update_ref_count(operations::kPull, "r", {"", true, ""})));
-  EXPECT_TRUE(is_invalid(manager_.update_ref_count(operations::kPull, "", {"a", false, ""})));
+  EXPECT_TRUE(is_invalid(manager_.update_ref_count(operations::kPull, "r", "", WorkResult::succeeded())));
+  EXPECT_TRUE(is_invalid(manager_.update_ref_count(operations::kPull, "", "a", WorkResult::failed(""))));
 }
 
 // As a user would write one: the smallest that compiles.

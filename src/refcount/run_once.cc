@@ -55,7 +55,7 @@ class Run {
       if (*skip) return RunOnceOutcome::skipped;
       auto locked = client_.lock(request_, options_.deadline, options_.stop);
       if (!locked) return std::unexpected(locked.error());
-      if (locked->acquired) return work(locked->hold);
+      if (locked->acquired()) return work(locked->hold);
       auto joined = join_after_skip();
       if (!joined) return std::unexpected(joined.error());
       if (*joined) return RunOnceOutcome::skipped;
@@ -139,7 +139,7 @@ class Run {
 
   Expected<RunOnceOutcome> finish(Hold& hold, const WorkResult& result) {
     if (references_ != nullptr) {
-      auto counted = references_->update_ref_count(operation_, resource_, {node_id_, true, {}});
+      auto counted = references_->update_ref_count(operation_, resource_, node_id_, WorkResult::succeeded());
       if (!counted) return give_up(hold, counted.error());
     }
     const auto released = hold.release(result);

@@ -139,7 +139,7 @@ TEST_F(RunOnce, ADeleteSeesWhoWaitsAndMayLeaveItToThem) {
   start("client");
   auto first = client("first");
   auto held = first.lock({.operation = operations::kUpdate, .resource = kResource, .scope = "resource"});
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   std::latch delete_queued(1), pull_queued(1);
   std::vector<std::string> seen;
   Expected<RunOnceOutcome> deleted, pulled;

@@ -157,8 +157,8 @@ TEST_P(Storage, EmptyIdsAreInvalidAndChangeNothing) {
 
 TEST_P(StorageThatKeeps, P3_ReferencesSurviveARestart) {
   {
-    ASSERT_TRUE(manager_->update_ref_count("pull", "r", {"node-a", true, ""}));
-    ASSERT_TRUE(manager_->update_ref_count("pull", "r", {"node-b", true, ""}));
+    ASSERT_TRUE(manager_->update_ref_count("pull", "r", "node-a", WorkResult::succeeded()));
+    ASSERT_TRUE(manager_->update_ref_count("pull", "r", "node-b", WorkResult::succeeded()));
   }
   reopen();
   EXPECT_EQ(manager_->get_ref_count("r")->nodes, (Nodes{"node-a", "node-b"}));
@@ -172,7 +172,7 @@ TEST_P(Storage, P4_AThousandParallelAddsAreAThousand) {
     threads.emplace_back([this, t] {
       for (int i = 0; i < 20; ++i) {
         const std::string node = "node-" + std::to_string(t * 20 + i);
-        const auto updated = manager_->update_ref_count("pull", "r", {node, true, ""});
+        const auto updated = manager_->update_ref_count("pull", "r", node, WorkResult::succeeded());
         EXPECT_TRUE(updated) << updated.error().message;
       }
     });

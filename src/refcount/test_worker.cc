@@ -26,7 +26,8 @@ int main(int argc, char** argv) {
   const auto add_all = [&](int thread) {
     for (int i = 0; i < adds; ++i) {
       const std::string node = name + "-" + std::to_string(thread) + "-" + std::to_string(i);
-      const auto added = manager.update_ref_count("pull", "r" + std::to_string(i % 3), {node, true, ""});
+      const auto added =
+          manager.update_ref_count("pull", "r" + std::to_string(i % 3), node, WorkResult::succeeded());
       if (!added) {
         std::fprintf(stderr, "%s\n", added.error().message.c_str());
         std::_Exit(1);

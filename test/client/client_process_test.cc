@@ -111,7 +111,7 @@ TEST(L9, EveryPathThatTheClientUsesIsThereOnTheRealServer) {
   ServerProcess server;
   LockClient a = server.client("a"), b = server.client("b");
   auto held = a.lock(request("mutex"));
-  ASSERT_TRUE(held && held->acquired) << held.error().message;
+  ASSERT_TRUE(held && held->acquired()) << held.error().message;
   EXPECT_TRUE(held->hold.renew());
   EXPECT_EQ(*a.renew("mutex", "r", held->hold.token(), 5s, held->hold.request_id()), 5s);
   EXPECT_EQ(b.try_lock(request("mutex")).error().code, ErrorCode::busy);
@@ -119,7 +119,7 @@ TEST(L9, EveryPathThatTheClientUsesIsThereOnTheRealServer) {
   LockRequest staying = request("mutex");
   staying.stay_when_busy = true;
   auto queued = b.try_lock(staying);
-  ASSERT_TRUE(queued && queued->queued);
+  ASSERT_TRUE(queued && queued->queued());
   EXPECT_EQ(queued->waiting->holder, "a");
   EXPECT_EQ(a.list()->lanes.size(), 1u);
   EXPECT_TRUE(*b.cancel("mutex", "r", queued->request_id));
@@ -150,7 +150,7 @@ TEST(L9, ManyAreLockedAndReleasedInOneRoundTrip) {
   ASSERT_TRUE(taken);
   std::vector<Hold> holds;
   for (auto& one : *taken) {
-    ASSERT_TRUE(one && one->acquired);
+    ASSERT_TRUE(one && one->acquired());
     holds.push_back(std::move(one->hold));
   }
   const auto refused = b.try_lock_all(requests);
@@ -167,7 +167,7 @@ TEST_P(L8, ChainOfImmediateFailuresOver100WaitersNeverStalls) {
   ServerProcess server;
   LockClient first = server.client("first");
   auto held = first.lock(request("pull"));
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   std::mutex mutex;
   std::set<uint64_t> tokens;
   std::set<uint32_t> attempts;
@@ -179,7 +179,7 @@ TEST_P(L8, ChainOfImmediateFailuresOver100WaitersNeverStalls) {
   for (int i = 0; i < 100; ++i) {
     threads.emplace_back([&] {
       auto result = waiter.lock(request("pull"));
-      ASSERT_TRUE(result && result->acquired);
+      ASSERT_TRUE(result && result->acquired());
       EXPECT_EQ(result->hold.previous_error(), "next one");
       {
         const std::lock_guard lock(mutex);
@@ -210,7 +210,7 @@ TEST(Waiters, SkipTogetherWhenTheWorkIsDone) {
       ClientSettings settings = server.settings("w" + std::to_string(int(way)));
       settings.wait_by = way;
       const auto result = LockClient::create(settings)->lock(request("pull"));
-      if (result && result->skipped) ++skipped;
+      if (result && result->skipped()) ++skipped;
     });
   }
   wait_until_queued(first, "pull", 3);
@@ -225,13 +225,13 @@ TEST(L11, ALostAnswerAndARetryAreTheSameHoldAndOneEntry) {
   LockClient a(std::make_shared<LockClient::Core>(server.settings("a"), lossy));
   lossy->to_lose_ = 2;
   auto held = a.lock(request("mutex"));
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   EXPECT_EQ(a.status("mutex", "r")->holder->token, held->hold.token());
   LockRequest staying = request("mutex");
   staying.stay_when_busy = true;
   lossy->to_lose_ = 2;
   const auto queued = a.try_lock(staying);
-  ASSERT_TRUE(queued && queued->queued);
+  ASSERT_TRUE(queued && queued->queued());
   EXPECT_EQ(a.status("mutex", "r")->queue_length, 1u);
 }
 
@@ -376,7 +376,7 @@ TEST(Waiters, KeepTheirPlaceOverAKillOfTheServer) {
   auto held = a.lock(request("mutex"));
   std::jthread waiter([&] {
     auto result = b.lock(request("mutex"));
-    EXPECT_TRUE(result && result->acquired);
+    EXPECT_TRUE(result && result->acquired());
   });
   wait_until_queued(a, "mutex", 1);
   server.restart();
@@ -393,7 +393,7 @@ TEST(Holds, WithAShortLeaseAreKeptByTheClientsThread) {
   const auto is_kept = [&] {
     asked.lease *= 2;
     auto held = a.lock(asked);
-    if (!held || !held->acquired) return false;
+    if (!held || !held->acquired()) return false;
     held->hold.report_progress(3, 4);
     const auto is_lost = [&] { return held->hold.state() == HoldState::lost; };
     // Renewals are seen by the progress that they carry, and by the belief that they prolong.
@@ -419,7 +419,7 @@ TEST(Holds, WithMonitorLiveAsLongAsTheirSubscription) {
   asked.lease = 0ms;
   asked.monitor = true;
   auto held = a.lock(asked);
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   EXPECT_EQ(listening.events.take(), "monitored granted");
   // A hold whose connection ends goes within its grace: once that has happened to another, ours has had time.
   {
@@ -457,7 +457,7 @@ TEST(Clients, LeaveNoThreadAndNoDescriptorBehind) {
     asked.monitor = true;
     auto held = a->lock(asked);
     auto subscription = a->subscribe({}, [](const Event&) {});
-    ASSERT_TRUE(held && held->acquired && subscription);
+    ASSERT_TRUE(held && held->acquired() && subscription);
     a.reset();  // holds and subscriptions may outlive it
     EXPECT_TRUE(held->hold.release(WorkResult::succeeded()));
   }
@@ -473,7 +473,7 @@ TEST(Clients, SpeakOverAUnixSocket) {
   ServerProcess server({"--store", "memory", "--listen", "unix:" + path});
   LockClient a = std::move(*LockClient::create({.servers = {"unix:" + path}, .node_id = "a"}));
   auto held = a.lock(request("mutex"));
-  ASSERT_TRUE(held && held->acquired) << held.error().message;
+  ASSERT_TRUE(held && held->acquired()) << held.error().message;
   EXPECT_TRUE(held->hold.release(WorkResult::succeeded()));
   std::filesystem::remove(path);
 }

@@ -50,10 +50,10 @@ class KilledServer : public testing::Test {
       const std::lock_guard lock(mutex_);
       ended_.push_back(index);
       if (!result) errors_.push_back(result.error().message);
-      if (result && result->skipped) ++skipped_;
-      if (result && result->acquired) tokens_.push_back(result->hold.token());
+      if (result && result->skipped()) ++skipped_;
+      if (result && result->acquired()) tokens_.push_back(result->hold.token());
     }
-    if (!result || !result->acquired) return;
+    if (!result || !result->acquired()) return;
     EXPECT_TRUE(result->hold.release(WorkResult::succeeded()));
   }
   void join() {
@@ -74,7 +74,7 @@ class KilledServer : public testing::Test {
 TEST_F(KilledServer, FiftyWaitersOfAMutexAreGrantedInTheirOrder) {
   LockClient holder = server_.client("holder");
   Expected<LockResult> held = holder.lock({.operation = "own", .resource = "r", .lease = 60s});
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   queue_up("own");
   server_.restart();
   EXPECT_TRUE(held->hold.release(WorkResult::failed("the server was killed")));
@@ -88,7 +88,7 @@ TEST_F(KilledServer, FiftyWaitersOfAMutexAreGrantedInTheirOrder) {
 TEST_F(KilledServer, FiftyWaitersOfAPullSkipWhenItSucceeds) {
   LockClient holder = server_.client("holder");
   Expected<LockResult> held = holder.lock({.operation = "pull", .resource = "r", .lease = 60s});
-  ASSERT_TRUE(held && held->acquired);
+  ASSERT_TRUE(held && held->acquired());
   queue_up("pull");
   server_.restart();
   EXPECT_TRUE(held->hold.release(WorkResult::succeeded()));

@@ -40,8 +40,8 @@ bool lock_and_unlock(LockClient& client, LockClient& direct, FaultyProxy& proxy,
   scan.locked.push_back(resource);
   if (!scan.at_unlock) proxy.arm(fault);
   Expected<LockResult> result = client.try_lock({.operation = "own", .resource = resource, .lease = 60s});
-  EXPECT_TRUE(result && result->acquired) << resource << (result ? "" : result.error().message);
-  if (!result || !result->acquired) return false;
+  EXPECT_TRUE(result && result->acquired()) << resource << (result ? "" : result.error().message);
+  if (!result || !result->acquired()) return false;
   // A request that was delayed arrives while the lock is held, and finds itself done already (S2).
   bool happened = proxy.disarm();
   proxy.await_late_bytes();
@@ -92,7 +92,7 @@ TEST(Proxy, AFaultAtAnyByteOfAnExchangeCostsNoSecondEffectAndNoLostOne) {
     const auto give_up = std::chrono::steady_clock::now() + 60s;
     for (int i = 0; std::chrono::steady_clock::now() < give_up; ++i) {
       const std::string resource = name + " " + std::to_string(i);
-      EXPECT_TRUE(direct.try_lock({.operation = "own", .resource = resource})->acquired);
+      EXPECT_TRUE(direct.try_lock({.operation = "own", .resource = resource})->acquired());
       const auto next = std::chrono::steady_clock::now() + 1s;
       for (; std::chrono::steady_clock::now() < next; std::this_thread::sleep_for(1ms)) {
         const std::lock_guard lock(mutex);

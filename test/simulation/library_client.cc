@@ -224,10 +224,10 @@ struct LibraryClient::Inside {
     // Leaving takes a few tries of a second each.
     if (schedule.now() > deadline + std::chrono::seconds(8))
       violations.push_back(fmt::format("lock() of {} returned long after its deadline", work.node));
-    outcome = !result            ? std::string("error ") + result.error().message
-              : result->acquired ? "acquired"
-                                 : "skipped";
-    if (!result || !result->acquired) return;
+    outcome = !result              ? std::string("error ") + result.error().message
+              : result->acquired() ? "acquired"
+                                   : "skipped";
+    if (!result || !result->acquired()) return;
     const Steady::time_point done = to_steady(schedule.now() + work.work);
     while (core->timing().now() < done) {
       const Steady::time_point next = core->keeper().step();
