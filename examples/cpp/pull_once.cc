@@ -1,23 +1,20 @@
 #include "pull_once.h"
 
+#include <turnstile/with_lock.h>
+
+using turnstile::WorkResult;
+
 Pulled pull_once(turnstile::LockClient& client, const std::string& resource,
                  const std::function<std::string(turnstile::Hold&)>& fetch, std::string& why) {
-  turnstile::LockRequest request;
-  request.operation = turnstile::operations::kPull;
-  request.resource = resource;
-  auto locked = client.lock(request);  // waits while another node pulls
-  if (!locked) {
-    why = locked.error().message;
-    return Pulled::failed;
-  }
-  if (locked->skipped()) return Pulled::skipped;
-
-  turnstile::Hold& hold = locked->hold;
-  why = fetch(hold);
-  // The next in line takes over after a failure; all others skip after a success.
-  const auto released =
-      hold.release(why.empty() ? turnstile::WorkResult::succeeded() : turnstile::WorkResult::failed(why));
-  if (why.empty() && !released) why = released.error().message;
-  if (!why.empty()) return Pulled::failed;
-  return hold.attempt() > 1 ? Pulled::took_over : Pulled::ran;
+  bool took_over = false;
+  const auto work = [&](turnstile::Hold& hold) {
+    took_over = hold.attempt() > 1;
+    const std::string problem = fetch(hold);
+    // The next in line takes over after a failure; all others skip after a success.
+    return problem.empty() ? WorkResult::succeeded() : WorkResult::failed(problem);
+  };
+  const auto done = with_lock(client, {.operation = "pull", .resource = resource}, work);
+  if (!done) why = done.error().message;
+  if (!done) return Pulled::failed;
+  return !done->here ? Pulled::skipped : took_over ? Pulled::took_over : Pulled::ran;
 }

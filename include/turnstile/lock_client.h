@@ -96,7 +96,10 @@ struct SubscribeRequest {
   std::string prefix{};                 // of everything: only resources that begin so
   std::string after{};                  // an Event::id to go on behind
   std::string node_id{}, request_id{};  // set: the stream is a bond of this requester's (S21)
-};
+
+  // Above 0: subscribe() returns when the stream is open, so that nothing that happens later is missed; or
+  // with an error, after this time. 0: it returns at once.
+  std::chrono::milliseconds open_within{0};
   std::function<void()> on_open{};  // called whenever it is open: at first, and again after it was broken
 };
 

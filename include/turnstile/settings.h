@@ -2,7 +2,9 @@
 #pragma once
 
 #include <chrono>
+#include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace turnstile {
@@ -11,6 +13,15 @@ inline namespace v1 {
 // How lock() waits for its turn. `automatic` begins with the long poll and changes when what lies between (a
 // proxy that cuts or buffers) does not let it pass; the others are for tests and for those who know better.
 enum class WaitBy { automatic, long_poll, stream, status_poll };
+
+// One try of one call, for metrics.
+struct CallReport {
+  std::string_view target{};  // "/lock", "/renew"… without what follows a question mark
+  std::string_view server{};
+  int status = 0;   // of HTTP; 0: no answer
+  int attempt = 1;  // from 1; more: it was tried before
+  std::chrono::microseconds took{0};
+};
 
 struct ClientSettings {
   // "http://HOST:PORT", "https://…" or "unix:PATH". Several: the one that leads is found and followed.
@@ -29,6 +40,12 @@ struct ClientSettings {
   std::chrono::milliseconds long_poll{30'000};  // how long one long poll is kept open
   std::chrono::milliseconds heartbeat{10'000};  // the server's; a stream silent for two of them is given up
   std::chrono::milliseconds status_interval{500};
+
+  // What others would like to know. Called by any thread that makes a call; be brief, throw nothing, and do
+  // not call the client.
+  std::function<void(const CallReport&)> on_call{};  // after every try
+  std::function<void(const std::string& line)>
+      on_log{};  // what people may want to read: tries that failed, and why
 };
 
 }  // namespace v1

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <system_error>
 
 #include "cli/exec_options.h"
 #include "cli/exec_session.h"
@@ -103,9 +104,14 @@ void say_ran(const Context& context, const ExecOptions& options, const WorkResul
 
 int release(const Context& context, const ExecOptions& options, const Signals& signals, Hold& hold,
             const CommandEnd& end, const WorkResult& work, Milliseconds took) {
-  const StopOnSignal stop(signals);  // the command has ended: whoever sends one now means us
-  const Expected<Released> released = hold.release(work, stop.token());
-  if (!released && stop.signal() != 0) hold.detach();
+  std::optional<StopOnSignal> stop;  // the command has ended: whoever sends one now means us
+  try {
+    stop.emplace(signals);
+  } catch (
+      const std::system_error&) {  // no thread to be had; what the command did is to be told all the same
+  }
+  const Expected<Released> released = hold.release(work, stop ? stop->token() : std::stop_token());
+  if (!released && stop && stop->signal() != 0) hold.detach();
   if (end.kind == CommandEnd::Kind::not_started || end.kind == CommandEnd::Kind::unsupervised) {
     return report(context.output, work.error, "failed", exit_code_of(end));
   }

@@ -83,6 +83,7 @@ std::expected<Reply, CallFailure> Caller::call(const Call& call) {
                                         .body = call.body,
                                         .timeout = timeout_of(call),
                                         .stop = stop_of(call)});
+    if (settings_.on_call) report(call, reply, tries, answer ? answer->status : 0);
     if (answer && answer->status == 200) {
       reply.body = std::move(answer->body);
       reply.maybe_done = tries.maybe_done;
@@ -92,6 +93,16 @@ std::expected<Reply, CallFailure> Caller::call(const Call& call) {
         answer ? refused(*answer, reply.server, tries) : failed(answer.error(), reply.server, tries);
     if (!tries.worth_another || !again(call, tries, failure)) return std::unexpected(std::move(failure));
   }
+}
+
+void Caller::report(const Call& call, const Reply& reply, const Tries& tries, int status) const {
+  const std::string_view target = call.target;
+  settings_.on_call(
+      {.target = target.substr(0, target.find('?')),
+       .server = reply.server,
+       .status = status,
+       .attempt = tries.count + 1,
+       .took = std::chrono::duration_cast<std::chrono::microseconds>(timing_->now() - reply.sent_at)});
 }
 
 CallFailure Caller::failed(const TransportError& error, const std::string& server, Tries& tries) {
@@ -135,6 +146,10 @@ bool Caller::again(const Call& call, Tries& tries, CallFailure& failure) {
                                  : std::max(pause_after(tries.count), std::exchange(tries.least_pause, {}));
   const Steady::time_point until = timing_->now() + pause;
   if (until >= call.deadline) return false;
+  if (settings_.on_log) {
+    settings_.on_log(
+        fmt::format("{}: {}; trying again in {} ms", call.target, failure.error.message, pause.count()));
+  }
   if (timing_->sleep_until(until, stop_of(call))) return true;
   failure.error = make_error(ErrorCode::cancelled, "stopped by the caller");
   return false;

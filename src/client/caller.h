@@ -67,6 +67,7 @@ class Caller {
   CallFailure failed(const TransportError& error, const std::string& server, Tries& tries);
   CallFailure refused(const Answer& answer, const std::string& server, Tries& tries);
   bool again(const Call& call, Tries& tries, CallFailure& failure);
+  void report(const Call& call, const Reply& reply, const Tries& tries, int status) const;
   Milliseconds timeout_of(const Call& call) const;
   const std::stop_token& stop_of(const Call& call) const {
     return call.stop.stop_possible() ? call.stop : stop_;

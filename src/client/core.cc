@@ -81,8 +81,14 @@ Expected<Subscription> LockClient::Core::subscribe(const SubscribeRequest& reque
                                                    std::function<void(const Event&)> on_event,
                                                    std::function<void(const ClientError&)> on_end) {
   try {
-    return Subscription(std::make_shared<Subscription::State>(caller_, request, std::move(on_event),
-                                                              std::move(on_end), start_thread_));
+    auto state = std::make_shared<Subscription::State>(caller_, request, std::move(on_event),
+                                                       std::move(on_end), start_thread_);
+    if (request.open_within.count() > 0) {
+      if (const Expected<void> open = state->await_open(request.open_within); !open) {
+        return std::unexpected(open.error());
+      }
+    }
+    return Subscription(std::move(state));
   } catch (const std::system_error&) {
     return no_thread();
   }

@@ -1,4 +1,5 @@
 // A hold in time: renewed, in danger, lost; and released, once.
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 #include <time.h>
 
@@ -6,6 +7,7 @@
 #include <future>
 
 #include "client/test_transport.h"
+#include "turnstile/with_lock.h"
 
 namespace turnstile::client {
 namespace {
@@ -279,6 +281,96 @@ TEST(HoldOfNothing, IsAsOneThatWasReleasedAndSaysSo) {
   none.report_progress(1, 2);
   none.on_change([](HoldState) {});
   none.detach();
+}
+
+struct WithLock : testing::Test {
+  Expected<WorkDone> run(const std::function<WorkResult(Hold&)>& work) {
+    return with_lock(*test.client, {.operation = "once", .resource = "r"}, work);
+  }
+  TestClient test;
+};
+
+TEST_F(WithLock, ReleasesWithWhatTheWorkReturned) {
+  test.transport->then(answer(200, kAcquired));
+  test.transport->then(answer(200, kReleased));
+  const auto done = run([](Hold& hold) {
+    EXPECT_EQ(hold.token(), 7u);
+    return WorkResult::succeeded("v7");
+  });
+  ASSERT_TRUE(done && done->here);
+  EXPECT_NE(test.transport->seen.back().body.find(R"("success":true,"result":"v7")"), std::string::npos);
+}
+
+TEST_F(WithLock, WhoSkipsIsToldWhoDidItAndDoesNotWork) {
+  test.transport->then(answer(200, R"({"state":"skipped","completed_by":"b","result":"v7"})"));
+  const auto done = run([](Hold&) -> WorkResult { throw std::logic_error("it was called"); });
+  ASSERT_TRUE(done && !done->here);
+  EXPECT_EQ(done->by.node_id + done->by.result, "bv7");
+}
+
+TEST_F(WithLock, AFailureAndAnExceptionAreToldToTheServerAndReturned) {
+  for (const bool throws : {false, true}) {
+    test.transport->then(answer(200, kAcquired));
+    test.transport->then(answer(200, kReleased));
+    const auto done = run([&](Hold&) {
+      if (throws) throw std::runtime_error("disk full");
+      return WorkResult::failed("disk full");
+    });
+    ASSERT_FALSE(done);
+    EXPECT_EQ(done.error().code, ErrorCode::failed);
+    EXPECT_EQ(done.error().message, "disk full");
+    EXPECT_NE(test.transport->seen.back().body.find(R"("success":false,"error":"disk full")"),
+              std::string::npos);
+  }
+}
+
+TEST(Hooks, TellEveryTryAndWhyItIsRepeated) {
+  std::vector<std::string> calls, lines;
+  ClientSettings settings;
+  settings.on_call = [&](const CallReport& report) {
+    calls.push_back(fmt::format("{} {} {}", report.target, report.status, report.attempt));
+  };
+  settings.on_log = [&](const std::string& line) { lines.push_back(line); };
+  TestClient test(settings);
+  test.transport->then(unreachable());
+  test.transport->then(answer(503, refusal("shutting_down")));
+  test.transport->then(answer(200, R"({"type":"pull","resource_id":"r","state":"idle"})"));
+  EXPECT_TRUE(test.client->status("pull", "r"));
+  EXPECT_EQ(calls,
+            (std::vector<std::string>{"/lock/status 0 1", "/lock/status 503 2", "/lock/status 200 3"}));
+  ASSERT_EQ(lines.size(), 2u);
+  EXPECT_NE(lines[0].find("connection refused; trying again in "), std::string::npos);
+}
+
+struct Opening : testing::Test {
+  Expected<Subscription> subscribe(Milliseconds within) {
+    SubscribeRequest request;
+    request.open_within = within;
+    request.on_open = [this] { ++opened; };
+    return client.subscribe(request, [](const Event&) {});
+  }
+  std::shared_ptr<TestTransport> transport = std::make_shared<TestTransport>();
+  LockClient client{std::make_shared<LockClient::Core>(ClientSettings{}, transport)};
+  std::atomic<int> opened = 0;
+};
+
+TEST_F(Opening, ASubscriptionThatIsToWaitReturnsWhenTheStreamIsOpen) {
+  transport->on_stream = [&](const Exchange& exchange, const Transport::Bytes& bytes) {
+    bytes(": turnstile\n\n");
+    while (!exchange.stop.stop_requested()) std::this_thread::yield();
+    return stopped();
+  };
+  EXPECT_TRUE(subscribe(60s));
+  EXPECT_EQ(opened, 1);
+}
+
+TEST_F(Opening, AServerThatRefusesOrDoesNotAnswerIsAnError) {
+  EXPECT_EQ(subscribe(50ms).error().code, ErrorCode::unavailable);
+  transport->on_stream = [](const Exchange&, const Transport::Bytes&) {
+    return answer(401, refusal("unauthenticated"));
+  };
+  EXPECT_EQ(subscribe(60s).error().code, ErrorCode::unauthenticated);
+  EXPECT_EQ(opened, 0);
 }
 
 struct NoThreads : testing::Test {

@@ -1,4 +1,10 @@
-#include "base/check.h"
+#include <fmt/format.h>
+
+#include <condition_variable>
+#include <utility>
+
+#include "base/sync.h"
+#include "client/errors.h"
 #include "client/requests.h"
 #include "client/subscription_state.h"
 
@@ -20,11 +26,25 @@ std::string stream_target(const SubscribeRequest& request) {
 }
 }  // namespace client
 
+struct Subscription::State::Opening {
+  void set(Expected<void> how) {
+    const Locked lock(mutex);
+    if (!outcome) outcome = std::move(how);
+    changed.notify_all();
+  }
+
+  Mutex mutex;
+  std::condition_variable_any changed;
+  std::optional<Expected<void>> outcome TS_GUARDED_BY(mutex);  // of the first opening
+};
+
 struct Subscription::State::Stream {
   std::shared_ptr<client::Caller> caller;
   std::string target, last_id;
   OnEvent on_event;
   OnEnd on_end;
+  std::function<void()> on_open;
+  std::shared_ptr<Opening> opening;
   std::stop_token stop;
   bool heard = false;  // anything, on the present connection
 
@@ -32,12 +52,14 @@ struct Subscription::State::Stream {
   // nullopt: open it again.
   std::optional<ClientError> read_once(client::SseParser& parser);
   bool take(const client::SseEvent& from);
+  void opened();
 };
 
 void Subscription::State::Stream::run() {
   for (int failures = 0; !stop.stop_requested();) {
     client::SseParser parser;
     if (const std::optional<ClientError> error = read_once(parser)) {
+      opening->set(std::unexpected(*error));
       if (on_end) on_end(*error);
       return;
     }
@@ -61,7 +83,7 @@ std::optional<ClientError> Subscription::State::Stream::read_once(client::SsePar
        .silence = silence,
        .stop = stop},
       [&](std::string_view bytes) {
-        heard = true;
+        if (!std::exchange(heard, true)) opened();
         return parser.feed(bytes, [this](const client::SseEvent& event) { return take(event); }) ==
                client::SseParser::Fed::more;
       });
@@ -83,6 +105,15 @@ std::optional<ClientError> Subscription::State::Stream::read_once(client::SsePar
   return std::nullopt;
 }
 
+// The server's first bytes: from here on it sends what happens.
+void Subscription::State::Stream::opened() {
+  opening->set({});
+  try {
+    if (on_open) on_open();
+  } catch (...) {  // the caller's own; it must not pass through curl
+  }
+}
+
 bool Subscription::State::Stream::take(const client::SseEvent& from) {
   if (stop.stop_requested()) return false;
   std::optional<Event> event = client::read_event(from.data);
@@ -98,14 +129,27 @@ bool Subscription::State::Stream::take(const client::SseEvent& from) {
 }
 
 Subscription::State::State(std::shared_ptr<client::Caller> caller, const SubscribeRequest& request,
-                           OnEvent on_event, OnEnd on_end, const client::StartThread& start_thread) {
+                           OnEvent on_event, OnEnd on_end, const client::StartThread& start_thread)
+    : opening_(std::make_shared<Opening>()) {
   auto stream = std::make_shared<Stream>(Stream{.caller = std::move(caller),
                                                 .target = client::stream_target(request),
                                                 .last_id = request.after,
                                                 .on_event = std::move(on_event),
                                                 .on_end = std::move(on_end),
+                                                .on_open = request.on_open,
+                                                .opening = opening_,
                                                 .stop = stop_.get_token()});
   thread_ = start_thread([stream] { stream->run(); });
+}
+
+Expected<void> Subscription::State::await_open(std::chrono::milliseconds within) {
+  const auto until = client::Steady::now() + within;
+  const Locked lock(opening_->mutex);
+  while (!opening_->outcome && client::Steady::now() < until)
+    opening_->changed.wait_until(opening_->mutex, until);
+  if (opening_->outcome) return *opening_->outcome;
+  return client::fail(ErrorCode::unavailable,
+                      fmt::format("no server has opened the stream within {} ms", within.count()));
 }
 
 void Subscription::State::end() {

@@ -26,12 +26,16 @@ class Subscription::State {
         OnEnd on_end, const client::StartThread& start_thread);  // throws what that throws
   ~State() { end(); }
 
+  // Until the stream is open for the first time. Error: it has ended before, or `within` has passed.
+  Expected<void> await_open(std::chrono::milliseconds within);
   // Waits for the thread, and so for a callback under way, unless it is called by that callback.
   void end();
 
  private:
-  struct Stream;  // what the thread uses; outlives the State when a callback destroys it
+  struct Stream;   // what the thread uses; outlives the State when a callback destroys it
+  struct Opening;  // what await_open() waits for
   std::stop_source stop_;
+  std::shared_ptr<Opening> opening_;
   std::thread thread_;
 };
 

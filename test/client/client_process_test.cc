@@ -67,21 +67,12 @@ void wait_until_queued(LockClient& client, const std::string& operation, size_t 
 // What a client hears of everything, from when it surely hears everything.
 struct Listening {
   explicit Listening(LockClient& client)
-      : subscription(client.subscribe({}, [this](const Event& event) { hear(event); })) {
-    EXPECT_TRUE(eventually([&] {
-      (void)client.try_lock(request("mutex", "probe"));  // and abandon it
-      return open.load();
-    }));
-  }
-  void hear(const Event& event) {
-    if (event.resource == "probe") {
-      open = true;
-    } else {
-      events.put((event.resource.empty() ? "" : event.resource + " ") + event.event);
-    }
+      : subscription(client.subscribe({.open_within = 60s}, [this](const Event& event) {
+          events.put((event.resource.empty() ? "" : event.resource + " ") + event.event);
+        })) {
+    EXPECT_TRUE(subscription) << subscription.error().message;
   }
   Box<std::string> events;
-  std::atomic<bool> open = false;
   Expected<Subscription> subscription;
 };
 
