@@ -80,7 +80,7 @@ state = "{self.directory}/state"
                               capture_output=True, check=False, timeout=PATIENCE, **more)
         if check and done.returncode != 0:
             raise AssertionError(f"{self.name}: ctr {' '.join(arguments)}:\n{done.stderr.decode()[-3000:]}\n"
-                                 f"plugin:\n{read(self.plugin.log)[-3000:]}")
+                                 f"plugin:\n{read(self.plugin.log)[-3000:] if self.plugin else 'none'}")
         return done
 
     def begin_pull(self, ref):
