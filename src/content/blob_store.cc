@@ -202,8 +202,6 @@ Outcome<void> BlobStore::publish(const Ingest& ingest, const Digest& digest) con
   }
   if (const Outcome<void> synced = uses->sync(); !synced) return synced;
   if (const Outcome<void> synced = to->sync(); !synced) return synced;
-  if (const Outcome<void> removed = ingests_.remove_directory(ingest.name); !removed)
-    log_warning("an ingest stays behind", {{"error", removed.error().message}});
   return moved;
 }
 

@@ -6,6 +6,8 @@
 #include <vector>
 
 #include "base/check.h"
+#include "base/log.h"
+#include "base/log.h"
 
 namespace turnstile::content {
 namespace {
@@ -134,16 +136,22 @@ Outcome<void> Writer::publish(const Digest& digest) {
   if (const Outcome<void> opened = check_open(); !opened) return opened;
   const Outcome<void> published = store_.publish(ingest_, digest);
   if (published || published.error().code == ErrorClass::already_exists) {
-    ingest_.data.reset();
-    held_.reset();
+    if (const Outcome<void> dropped = close_and_drop(); !dropped)
+      log_warning("an ingest stays behind", {{"error", dropped.error().message}});
   }
   return published;
 }
 
 Outcome<void> Writer::drop() {
   if (const Outcome<void> opened = check_open(); !opened) return opened;
-  const Outcome<void> dropped = store_.drop_ingest(ingest_.status.ref);
+  return close_and_drop();
+}
+
+// In this order: NFS removes a file that is open only by renaming it within its directory, which then cannot
+// be removed.
+Outcome<void> Writer::close_and_drop() {
   ingest_.data.reset();
+  const Outcome<void> dropped = store_.drop_ingest(ingest_.status.ref);
   held_.reset();
   return dropped;
 }

@@ -53,6 +53,7 @@ class Writer {
   void close();
 
  private:
+  Outcome<void> close_and_drop();
   Writer(const BlobStore& store, KeyLocks::Held held, Ingest ingest);
   Outcome<void> truncate();
   Outcome<void> check_open() const;
