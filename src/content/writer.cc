@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "base/log.h"
-#include "base/log.h"
 
 namespace turnstile::content {
 namespace {
