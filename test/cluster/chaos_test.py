@@ -131,11 +131,13 @@ class RandomFaults(ClusterCase):
 
     @contextlib.contextmanager
     def cut_at_a_report(self, tasks):
-        node = self.any_node()
+        node, digest = self.any_node(), "sha256:"
         unused = set(range(IMAGES)).difference(*self.uses.values())
-        if unused:
-            tasks[node] = (True, self.random.choice(sorted(unused)))  # only who downloads has something to report
-        node.link.cut_at("POST /unlock", arrives=self.random.random() < 0.5)
+        if unused:  # only who downloads has something to report
+            image = self.random.choice(sorted(unused))
+            tasks[node] = (True, image)
+            digest = self.random.choice(list(self.images[image][1]))
+        node.link.cut_at("POST /unlock", digest, arrives=self.random.random() < 0.3)
         yield
         if node.link.cut_begun.wait(5):
             time.sleep(LONGEST)  # the fault itself
@@ -167,11 +169,22 @@ class RandomFaults(ClusterCase):
         node.start_plugin()
 
     @contextlib.contextmanager
-    def cut_off(self, _):
-        node = self.cluster.nodes[-1]
+    def cut_off(self, tasks):
+        """While a node is alone it pulls what others have, and they give that up."""
+        *others, node = self.cluster.nodes
+        common = sorted(set().union(*(self.uses[other] for other in others)))
+        image = self.random.choice(common or [0])
+        tasks[node] = (True, image)
+        users = [other for other in others if image in self.uses[other]]
+        for user in users:
+            tasks[user] = (True, image)  # nothing new, until the other has it, too
         node.link.cut()
         wait_until(lambda: node.monitor("/readyz")[0] == 503, "it has seen that it is cut off")
         yield
+        self.attempt(node, True, image)
+        for user in users:
+            tasks[user] = (False, image)
+            self.attempt(user, False, image)
         time.sleep(self.random.uniform(0, LONGEST))  # the fault itself
         node.link.mend()
 
