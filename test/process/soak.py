@@ -1,6 +1,6 @@
 """./dev soak [MINUTES]: kill -9 for as long as you like (10 minutes), then 200 kills within 200,000 calls (10 minutes on a
-quiet machine), then abuse at full size, the command line with a minute of progress reports, then kills and races among
-real containerds (some 25 minutes more). Exit code 0: all well. What was done and found is written to a file, too.
+quiet machine), then abuse at full size, the command line with a minute of progress reports, then kills, races and faults among
+real containerds (some 40 minutes more). Exit code 0: all well. What was done and found is written to a file, too.
 
 The same tests as in CI, with other numbers: 10,000 slow connections, 5,000 streams and 1,000 that nobody reads, a
 million keys; ten times the rounds of the cluster. Each round of kills has a seed of its own, which is printed, so that
@@ -18,7 +18,7 @@ from soak_report import Report
 KILLS_A_ROUND = 50
 MANY_KILLS = {"TURNSTILE_KILLS": "200", "TURNSTILE_OPERATIONS": "200000", "TURNSTILE_CLIENTS": "16", "TEST_THREADS": "4"}
 FULL_SIZE = 20  # times what CI does
-CLUSTER_TESTS = ("cluster_test.py", "takeover_test.py", "kills_test.py", "removal_race_test.py")
+CLUSTER_TESTS = ("cluster_test.py", "takeover_test.py", "kills_test.py", "removal_race_test.py", "chaos_test.py")
 SOCKETS_A_SIZE = 520  # that the largest test of abuse opens, for each of these
 REPORTS = os.path.join(harness.HERE, "../../build/soak")
 
