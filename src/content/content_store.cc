@@ -114,9 +114,10 @@ std::shared_ptr<const OpenBlob> ContentStore::find_open(const Digest& digest) {
 Outcome<void> ContentStore::remove(const Digest& digest) {
   const Outcome<KeyLocks::Held> held = digests_.take(digest.text());
   if (!held) return std::unexpected(held.error());
+  // Closed before its names are removed: on NFS a file that is open keeps one (.nfs…).
+  open_blobs_.forget(digest);
   const Outcome<bool> left = lives_.leave(digest);
   if (!left) return std::unexpected(left.error());
-  open_blobs_.forget(digest);
   if (*left) metrics_->add(Count::uses_ended);
   return {};
 }
