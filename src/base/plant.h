@@ -73,7 +73,7 @@ namespace turnstile {
 
 // Of the content plugin, between a blob and the lock server:
 #define TURNSTILE_CONTENT_PLANTS(X)                                                                       \
-  X(assumed_release_counts, "a release that was only assumed makes this node count as a user")            \
+  X(assumed_release_counts, "a release that nobody has confirmed makes this node count as a user")        \
   X(adoption_uncounted, "what was adopted while no server answered is used without a name of its own")    \
   X(late_unlink, "a blob is removed although the right to remove it may have run out")                    \
   X(second_names_ignored, "a removal does not look whether another node has a name of its own")           \

@@ -132,7 +132,7 @@ void Lives::give_up(const Digest& digest, bool noted, bool may_count) {
     Life& life = lives_[digest];
     --life.asks;
     // Whoever has just given up often comes again at once.
-    if (may_count) life.due = options_.now() + options_.later;
+    if (may_count && state_.stage_of(digest) == Stage::leaving) life.due = options_.now() + options_.later;
     forget = noted && !may_count && life.asks == 0 && !life.settling;
     life.settling |= forget;
   }

@@ -18,6 +18,8 @@ struct ArbiterScript {
   Removal::Kind removal = Removal::Kind::remove_everywhere;
   bool valid = true;
   bool confirmed = true;
+  bool forgotten = false;  // to be told once
+  std::string life;
   std::function<void()> on_write = [] {};  // while the lock is being taken
   std::function<void()> on_adoption = [] {};
 
@@ -40,8 +42,11 @@ class ScriptedArbiter final : public Arbiter {
   }
   Removal end_use(const Digest&, bool, bool) override {
     script_.heard.push_back("end");
-    return {script_.removal, std::make_unique<Heard>(script_), true, {}};
+    return {script_.removal, std::make_unique<Heard>(script_), true, script_.life};
   }
+  bool has_forgotten() override { return std::exchange(script_.forgotten, false); }
+  std::string life() const override { return script_.life; }
+  std::string ask_life() override { return script_.life; }
   std::vector<bool> confirm_uses(const std::vector<Digest>& used) override {
     return std::vector<bool>(used.size(), true);
   }

@@ -64,7 +64,7 @@ TEST(Lives, TheSameSeedIsTheSameHistory) {
 class Planted : public testing::TestWithParam<Plant> {};
 INSTANTIATE_TEST_SUITE_P(Content, Planted,
                          testing::Values(TURNSTILE_CONTENT_PLANTS(TURNSTILE_PLANT) Plant::none),
-                         [](const auto& info) { return std::string(name_of(info.param)); });
+                         [](const auto& each) { return std::string(name_of(each.param)); });
 #undef TURNSTILE_PLANT
 
 // What nobody finds fails the build.
