@@ -132,16 +132,59 @@ Outcome<void> BlobStore::remove_aside(const Digest& digest, bool everywhere) con
   });
 }
 
-Outcome<void> BlobStore::put_damaged_away(const Digest& digest) const {
+namespace {
+
+bool is_same_file(const struct stat& a, const struct stat& b) {
+  return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
+}
+
+// Whoever has a second name for a damaged file would publish it again.
+Outcome<void> remove_second_names(const Directory& root, const Digest& digest, const struct stat& of) {
+  const Outcome<Directory> uses = root.open("uses");
+  if (!uses) return std::unexpected(uses.error());
+  Outcome<void> result;
+  const Outcome<void> walked = uses->for_each([&](const std::string& node) {
+    const Outcome<Directory> names = uses->open(fmt::format("{}/{}", node, name_of(digest.algorithm())));
+    if (!names) return;
+    const std::string name(digest.hex());
+    const Outcome<UniqueFd> file = names->open_file(name, O_RDONLY);
+    if (!file) return;
+    const Outcome<struct stat> status = look_at(file->get());
+    if (!status || !is_same_file(*status, of)) return;
+    if (const Outcome<void> removed = names->remove_file(name); !removed) result = removed;
+  });
+  return walked ? result : walked;
+}
+
+}  // namespace
+
+Outcome<bool> BlobStore::put_damaged_away(const Digest& digest, const OpenBlob& seen) const {
+  const Outcome<struct stat> wrong = look_at(seen.fd.get());
+  if (!wrong) return std::unexpected(wrong.error());
   const Outcome<Directory> away = root_.open_or_make("damaged");
   if (!away) return std::unexpected(away.error());
-  const std::string name = fmt::format("{}.{}", digest.hex().substr(0, 64), node_);
-  return in_every_root(digest, false, [&](const Directory&, const Directory& blobs) -> Outcome<void> {
-    if (const Outcome<void> removed = away->remove_file(name); !removed) return removed;
-    const Outcome<void> moved = blobs.move_no_replace(std::string(digest.hex()), *away, name);
-    if (moved || moved.error().code == ErrorClass::not_found) return {};
-    return moved;
-  });
+  const Outcome<Directory> blobs = root_.open(blob_directory(digest));
+  if (!blobs) return std::unexpected(blobs.error());
+  const std::string name(digest.hex());
+  const std::string kept = fmt::format("{}.{}", digest.hex().substr(0, 64), node_);
+  if (const Outcome<void> removed = away->remove_file(kept); !removed)
+    return std::unexpected(removed.error());
+  const Outcome<void> moved = blobs->move_no_replace(name, *away, kept);
+  if (!moved && moved.error().code != ErrorClass::not_found) return std::unexpected(moved.error());
+  bool is_away = false;
+  if (moved) {
+    const Outcome<UniqueFd> file = away->open_file(kept, O_RDONLY);
+    const Outcome<struct stat> found = file ? look_at(file->get()) : std::unexpected(file.error());
+    is_away = found && is_same_file(*found, *wrong);
+    // It has been put right since it was looked at.
+    if (!is_away)
+      if (const Outcome<void> back = away->move_no_replace(kept, *blobs, name);
+          !back && back.error().code != ErrorClass::already_exists)
+        return std::unexpected(back.error());
+  }
+  if (const Outcome<void> removed = remove_second_names(root_, digest, *wrong); !removed)
+    return std::unexpected(removed.error());
+  return is_away;
 }
 
 }  // namespace turnstile::content

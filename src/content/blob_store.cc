@@ -75,6 +75,17 @@ Outcome<BlobStore> BlobStore::open(const Roots& roots) {
   return store;
 }
 
+Outcome<BlobStore> BlobStore::open_to_look(const Roots& roots) {
+  if (!is_plain_name(roots.node)) return fail(ErrorClass::invalid_argument, "the node's name is none");
+  Outcome<Directory> root = Directory::open_root(roots.root, false);
+  if (!root) return std::unexpected(root.error());
+  Outcome<Directory> ingests = root->open("ingest/" + roots.node);
+  if (!ingests) return std::unexpected(ingests.error());
+  Outcome<Directory> uses = root->open("uses/" + roots.node);
+  if (!uses) return std::unexpected(uses.error());
+  return BlobStore(std::move(*root), std::move(*ingests), std::move(*uses), roots);
+}
+
 namespace {
 
 Outcome<OpenBlob> open_blob(const Directory& directory, const std::string& path) {
@@ -174,6 +185,25 @@ Outcome<void> BlobStore::publish_again(const Digest& digest) const {
 }
 
 // ---- Publishing.
+
+Outcome<bool> BlobStore::take_over(const Directory& from, const std::string& file,
+                                   const Digest& digest) const {
+  const Outcome<UniqueFd> data = from.open_file(file, O_RDONLY);
+  if (!data) return std::unexpected(data.error());
+  if (::fsync(data->get()) != 0) return fail_errno("sync", digest.text(), errno);
+  if (::fchmod(data->get(), 0444) != 0) return fail_errno("change the mode of", digest.text(), errno);
+  const Outcome<Directory> uses = uses_.open(std::string(name_of(digest.algorithm())));
+  if (!uses) return std::unexpected(uses.error());
+  const std::string name(digest.hex());
+  if (const Outcome<void> removed = uses->remove_file(name); !removed)
+    return std::unexpected(removed.error());
+  const Outcome<bool> linked = from.link(file, *uses, name);
+  if (!linked || !*linked) return linked;
+  if (const Outcome<void> synced = uses->sync(); !synced) return std::unexpected(synced.error());
+  if (const Outcome<void> published = publish_again(digest); !published)
+    return std::unexpected(published.error());
+  return true;
+}
 
 Outcome<void> BlobStore::publish(const Ingest& ingest, const Digest& digest) const {
   if (::fsync(ingest.data.get()) != 0) return fail_errno("sync", digest.text(), errno);

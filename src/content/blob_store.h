@@ -58,6 +58,8 @@ class BlobStore {
     bool used = false;
   };
   static Outcome<BlobStore> open(const Roots& roots);
+  // For those that only look: makes nothing. Error not_found when no plugin has run on this root.
+  static Outcome<BlobStore> open_to_look(const Roots& roots);
 
   // In this node's root first, then in the read roots, then under its own second name. Error not_found.
   Outcome<OpenBlob> find(const Digest& digest) const;
@@ -97,8 +99,13 @@ class BlobStore {
   // Says of this node's second names that this life of the server counts them all. Empty: not all of them.
   Outcome<void> set_confirmed_by(const std::string& life) const;
 
-  // Moves what lies under a blob's name, but is not that blob, to where people can look at it.
-  Outcome<void> put_damaged_away(const Digest& digest) const;
+  // Moves what lies under a blob's name in this node's root, but is not that blob (`seen` is open on it), to
+  // where people can look at it; nobody has a second name for it afterwards. False: it is not there, but in a
+  // root of another node's, or there is another file by now.
+  Outcome<bool> put_damaged_away(const Digest& digest, const OpenBlob& seen) const;
+  // Makes `file`, which the caller has verified, this blob, without a copy: its name in `from` stays. False:
+  // it lies on another file system, or there are no links.
+  Outcome<bool> take_over(const Directory& from, const std::string& file, const Digest& digest) const;
 
   // The ingest of `ref`, made if there is none. One that is damaged or of another size is begun anew.
   Outcome<Ingest> open_ingest(const std::string& ref, int64_t total, const std::string& expected) const;

@@ -109,6 +109,21 @@ std::shared_ptr<const OpenBlob> ContentStore::find_open(const Digest& digest) {
   return state_->size_of(digest) ? open_blobs_.find_open(digest) : nullptr;
 }
 
+bool ContentStore::mend(const Finding& finding) {
+  const Digest& digest = finding.digest;
+  const Outcome<KeyLocks::Held> held = digests_.take(digest.text());
+  if (!held || !state_->size_of(digest)) return false;
+  open_blobs_.forget(digest);
+  if (finding.kind == Finding::Kind::gone) return !blobs_.find(digest);
+  Outcome<void> done;
+  if (finding.kind == Finding::Kind::unpublished) done = blobs_.publish_again(digest);
+  if (finding.kind == Finding::Kind::damaged)
+    if (const Outcome<bool> away = blobs_.put_damaged_away(digest, finding.seen); !away)
+      done = std::unexpected(away.error());
+  if (!done) log_warning("a blob's file", {{"digest", digest.text()}, {"error", done.error().message}});
+  return true;
+}
+
 // What goes wrong with the file is logged, not answered: an error would stop containerd's garbage collection
 // half way, and what it could do about it is nothing.
 Outcome<void> ContentStore::remove(const Digest& digest) {

@@ -14,6 +14,7 @@
 #include "content/metrics.h"
 #include "content/node_state.h"
 #include "content/open_blobs.h"
+#include "content/verification.h"
 
 namespace turnstile::content {
 
@@ -38,11 +39,16 @@ class ContentStore {
   NodeState::Totals totals(Stage stage = Stage::in_use) const { return state_->totals(stage); }
   Lives& lives() { return lives_; }
   const Lives& lives() const { return lives_; }
+  const BlobStore& blobs() const { return blobs_; }
   // Ends this node's use of it; the blob itself goes when nobody uses it. A blob that is not there is fine.
   Outcome<void> remove(const Digest& digest);
   Outcome<std::shared_ptr<const OpenBlob>> open(const Digest& digest);
   // Like open(), but never waits for the disk: none when it is not open already.
   std::shared_ptr<const OpenBlob> find_open(const Digest& digest);
+
+  // Does what can be done about a blob that was found not to be well, and forgets descriptors that hide it.
+  // False: it is not in use any more, or was put right.
+  bool mend(const Finding& finding);
 
   Outcome<IngestStatus> status(const std::string& ref) const { return blobs_.ingest_status(ref); }
   Outcome<std::vector<IngestStatus>> statuses(const Filter& filter) const;

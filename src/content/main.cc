@@ -1,4 +1,5 @@
-// turnstile-content: reads its settings, opens the store, serves it until a signal comes.
+// turnstile-content: reads its settings, opens the store, serves it until a signal comes. Its commands have
+// files of their own.
 #include <fmt/format.h>
 #include <unistd.h>
 
@@ -11,13 +12,17 @@
 #include "base/log.h"
 #include "base/systemd.h"
 #include "content/alone_arbiter.h"
+#include "content/background_verification.h"
 #include "content/client_lock_server.h"
 #include "content/content_store.h"
+#include "content/export_command.h"
+#include "content/import_command.h"
 #include "content/lock_arbiter.h"
 #include "content/monitor.h"
 #include "content/server.h"
 #include "content/settings.h"
 #include "content/shared_references.h"
+#include "content/verify_command.h"
 
 namespace turnstile::content {
 namespace {
@@ -119,6 +124,8 @@ int run(const Settings& settings) {
   store.start_thread();
   const Result<std::unique_ptr<Server>> server = Server::start(store, settings.socket, std::move(*listener));
   if (!server) return fail_with(server.error().message);
+  std::optional<BackgroundVerification> verification;
+  if (settings.verify_every.count() > 0) verification.emplace(store, *metrics, settings.verify_every);
   std::unique_ptr<Monitor> monitor;
   if (!settings.metrics_listen.empty()) {
     Result<std::unique_ptr<Monitor>> started = Monitor::start(settings.metrics_listen, store, *metrics);
@@ -140,7 +147,18 @@ int run(const Settings& settings) {
 int main_with(int argc, char** argv) {
   const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
   if (!line) return fail_with(line.error().message, kExitUsage);
-  if (line->run) return run(*line->run);
+  if (line->run) {
+    switch (line->run->command) {
+      case Command::serve:
+        return run(*line->run);
+      case Command::verify:
+        return run_verify(*line->run);
+      case Command::import:
+        return run_import(*line->run);
+      case Command::export_store:
+        return run_export(*line->run);
+    }
+  }
   std::fputs(line->print.c_str(), stdout);
   return 0;
 }

@@ -68,6 +68,21 @@ Outcome<std::unique_ptr<NodeState>> NodeState::open(const std::string& directory
   return state;
 }
 
+Outcome<std::unique_ptr<const NodeState>> NodeState::open_to_look(const std::string& directory) {
+  const std::string path = directory + "/node.db";
+  std::error_code ignored;
+  if (!std::filesystem::exists(path, ignored))
+    return fail(ErrorClass::not_found, fmt::format("{}: there is no state of a node here", directory));
+  Expected<std::unique_ptr<Database>> database = Database::open(path, kBusy);
+  if (!database) return fail(ErrorClass::internal, database.error().message);
+  (*database)->leave_log_on_close();
+  if (const Expected<void> set = (*database)->execute("PRAGMA query_only = 1"); !set)
+    return std::unexpected(explain(**database, set.error()));
+  std::unique_ptr<NodeState> state(new NodeState(UniqueFd(), std::move(*database)));
+  if (const Outcome<void> loaded = state->load(); !loaded) return std::unexpected(loaded.error());
+  return state;
+}
+
 Outcome<void> NodeState::load() {
   const Locked writing(writing_);
   const Locked lock(mutex_);

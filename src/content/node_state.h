@@ -45,6 +45,9 @@ class NodeState {
  public:
   // `directory` is made if missing; one process at a time (error unavailable).
   static Outcome<std::unique_ptr<NodeState>> open(const std::string& directory);
+  // What it was a moment ago, for those that only look, also beside the process that has it open. Error
+  // not_found.
+  static Outcome<std::unique_ptr<const NodeState>> open_to_look(const std::string& directory);
 
   // In use:
   std::optional<BlobInfo> find(const Digest& digest) const;

@@ -21,6 +21,7 @@ using Values = std::map<std::string, std::vector<std::string>>;
 
 struct Row {
   const char *name, *argument, *help;
+  Command of = Command::serve;  // those of serve are known to all, for one file of settings
 };
 constexpr Row kRows[] = {
     {"socket", "PATH", "where containerd finds this plugin; nobody else may write to its directory"},
@@ -36,11 +37,31 @@ constexpr Row kRows[] = {
      "nothing is removed for so long after the server's start, where there are no hard links (10s)"},
     {"keep-unused", "DURATION", "keep what this node does not use any more for so long (0s: not at all)"},
     {"keep-unused-bytes", "BYTES", "at most so much of it, the oldest goes first; K, M, G, T (no limit)"},
+    {"verify-every", "DURATION", "read all blobs in use once in that time, slowly (0s: never)"},
     {"references", "server|client", "who counts a blob's users, as the server was told, too (server)"},
     {"references-dir", "DIR", "for client: where, shared by all nodes (references below --root)"},
     {"metrics-listen", "HOST:PORT", "serve /metrics, /healthz and /readyz there; port 0: any (nowhere)"},
     {"insecure", "", "let --metrics-listen be reached from other machines"},
     {"log-level", "LEVEL", "debug, info, warning, error or off (info)"},
+    {"sample", "N|N%", "read only so many blobs, or so many of hundred, chosen by chance (all)",
+     Command::verify},
+    {"rate", "BYTES", "read at most so much a second; K, M, G, T (as fast as it can)", Command::verify},
+    {"put-away", "", "move what is damaged to damaged/ below --root: then it is pulled anew",
+     Command::verify},
+    {"from", "DIR", "containerd's store: .../io.containerd.content.v1.content", Command::import},
+    {"to", "DIR", "the same", Command::export_store},
+};
+
+struct CommandRow {
+  const char* name;
+  Command command;
+  const char* help;
+};
+constexpr CommandRow kCommands[] = {
+    {"verify", Command::verify,
+     "reads what the node uses and tells what is gone or damaged; the plugin may run"},
+    {"import", Command::import, "takes over the blobs of containerd's own store; the plugin must not run"},
+    {"export-store", Command::export_store, "copies what the node uses to containerd's own store"},
 };
 
 std::string help_text() {
@@ -49,12 +70,23 @@ std::string help_text() {
       "cluster\n\n"
       "  turnstile-content --socket PATH --node NAME --root DIR --state DIR [--server URL] [option]...\n\n"
       "options, each also as TURNSTILE_CONTENT_NAME in the environment and as a key of the file\n";
-  for (const Row& row : kRows)
-    text += fmt::format("  {:<28} {}\n", fmt::format("--{} {}", row.name, row.argument), row.help);
+  const auto add_rows = [&](Command of) {
+    for (const Row& row : kRows)
+      if (row.of == of)
+        text += fmt::format("  {:<28} {}\n", fmt::format("--{} {}", row.name, row.argument), row.help);
+  };
+  add_rows(Command::serve);
+  text +=
+      "  --config FILE                a TOML file with the options' names as keys\n"
+      "  --version                    what was built\n"
+      "  --help                       this text\n\n"
+      "commands, of a node whose options --node, --root, --read-root, --state or --config are given\n";
+  for (const CommandRow& command : kCommands) {
+    text += fmt::format("  turnstile-content {}: {}\n", command.name, command.help);
+    add_rows(command.command);
+  }
   return text +
-         "  --config FILE                a TOML file with the options' names as keys\n"
-         "  --version                    what was built\n"
-         "  --help                       this text\n\n"
+         "\n"
          "one directory that all nodes share:\n"
          "  turnstile-content --socket /run/turnstile-content/content.sock --node $(hostname) --server "
          "http://locks:8086 \\\n"
@@ -129,6 +161,24 @@ Result<void> read_duration(const Values& values, const std::string& name, std::c
   return {};
 }
 
+// "20", or "5%" of them.
+Result<void> read_sample(const Values& values, CommandSettings& settings) {
+  const std::vector<std::string>& given = values.at("sample");
+  if (given.empty()) return {};
+  const std::string& text = given.back();
+  const bool is_share = text.ends_with('%');
+  double number = 0;
+  const char* end = text.data() + text.size() - (is_share ? 1 : 0);
+  const auto [stopped, error] = std::from_chars(text.data(), end, number);
+  if (error != std::errc() || stopped != end || !(number > 0) || (is_share ? number > 100 : number > 1e12))
+    return fail(fmt::format("--sample: '{}' is neither a number of blobs nor a percentage", text));
+  if (is_share)
+    settings.percentage = number;
+  else
+    settings.sample = size_t(number);
+  return {};
+}
+
 // A number, or one with K, M, G or T: times 1024, once to four times.
 Result<void> read_bytes(const Values& values, const std::string& name, int64_t& out) {
   const std::vector<std::string>& given = values.at(name);
@@ -149,7 +199,8 @@ Result<void> read_bytes(const Values& values, const std::string& name, int64_t& 
 Result<void> read_keeping(const Values& values, Settings& settings) {
   for (const auto& [name, member] : {std::pair{"visible-within", &Settings::visible_within},
                                      {"settled-after", &Settings::settled_after},
-                                     {"keep-unused", &Settings::keep_unused}})
+                                     {"keep-unused", &Settings::keep_unused},
+                                     {"verify-every", &Settings::verify_every}})
     if (Result<void> read = read_duration(values, name, settings.*member); !read) return read;
   if (Result<void> read = read_bytes(values, "keep-unused-bytes", settings.keep_unused_bytes); !read)
     return read;
@@ -194,18 +245,36 @@ Result<void> read_metrics_listen(const Values& values, std::string& out) {
   return {};
 }
 
-Result<Settings> settings_from(const Values& values) {
+Result<void> read_command(const Values& values, Settings& settings) {
+  CommandSettings& command = settings.of_command;
+  if (Result<void> read = read_sample(values, command); !read) return read;
+  if (Result<void> read = read_bytes(values, "rate", command.rate); !read) return read;
+  command.put_away = !values.at("put-away").empty();
+  for (const auto& [name, of, member] : {std::tuple{"from", Command::import, &CommandSettings::from},
+                                         {"to", Command::export_store, &CommandSettings::to}}) {
+    if (settings.command != of) continue;
+    if (values.at(name).empty() || values.at(name).back().empty())
+      return fail(fmt::format("--{} is missing; see turnstile-content --help", name));
+    command.*member = values.at(name).back();
+  }
+  return {};
+}
+
+Result<Settings> settings_from(const Values& values, Command command) {
   Settings settings;
+  settings.command = command;
   for (const auto& [name, member] : {std::pair{"socket", &Settings::socket},
                                      {"node", &Settings::node},
                                      {"root", &Settings::root},
                                      {"state", &Settings::state}}) {
-    if (values.at(name).empty() || values.at(name).back().empty())
+    const bool needed = command == Command::serve || member != &Settings::socket;
+    if (needed && (values.at(name).empty() || values.at(name).back().empty()))
       return fail(fmt::format("--{} is missing; see turnstile-content --help", name));
-    settings.*member = values.at(name).back();
+    if (!values.at(name).empty()) settings.*member = values.at(name).back();
   }
   if (!is_plain_name(settings.node))
     return fail(fmt::format("--node: '{}' must consist of letters, digits, '.', '_' and '-'", settings.node));
+  if (Result<void> read = read_command(values, settings); !read) return std::unexpected(read.error());
   settings.servers = split_list(values.at("server"));
   settings.read_roots = values.at("read-root");
   if (Result<void> chosen = choose<WithoutServer>(
@@ -230,6 +299,14 @@ Result<Settings> settings_from(const Values& values) {
 }  // namespace
 
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment) {
+  Command command = Command::serve;
+  if (argc > 1)
+    for (const CommandRow& row : kCommands)
+      if (argv[1] == std::string_view(row.name)) command = row.command;
+  if (command != Command::serve) {  // the name of the program is not looked at
+    --argc;
+    ++argv;
+  }
   Values values;
   std::string config;
   bool help = false, version = false;
@@ -240,6 +317,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
   cli.add_option("--config", config);
   for (const Row& row : kRows) {
     std::vector<std::string>& given = values[row.name];
+    if (row.of != Command::serve && row.of != command) continue;
     const std::string flag = fmt::format("--{}", row.name);
     if (*row.argument == '\0') {
       cli.add_flag_callback(flag, [&given] { given = {"true"}; });
@@ -257,7 +335,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
   read_environment(environment, values);
   if (!config.empty())
     if (Result<void> read = read_file(config, values); !read) return std::unexpected(read.error());
-  Result<Settings> settings = settings_from(values);
+  Result<Settings> settings = settings_from(values, command);
   if (!settings) return std::unexpected(settings.error());
   return CommandLine{std::move(*settings), {}};
 }

@@ -99,12 +99,56 @@ TEST(Settings, ReferencesOfTheClientsNeedAServerAndAPlaceThatAllShare) {
   EXPECT_FALSE(read(with({"--references-dir", "/r"}))) << "without --references client it would do nothing";
 }
 
+TEST(Settings, ACommandHasItsOwnFlagsAndNeedsNoSocket) {
+  const Result<CommandLine> verify = read({"verify", "--node", "n", "--root", "/r", "--state", "/s",
+                                           "--sample", "5%", "--rate", "50M", "--put-away"});
+  ASSERT_TRUE(verify && verify->run) << verify.error().message;
+  EXPECT_EQ(verify->run->command, Command::verify);
+  EXPECT_EQ(verify->run->of_command.percentage, 5.0);
+  EXPECT_EQ(verify->run->of_command.rate, 50 << 20);
+  EXPECT_TRUE(verify->run->of_command.put_away);
+  const Result<CommandLine> import =
+      read({"import", "--node", "n", "--root", "/r", "--state", "/s", "--from", "/c"});
+  ASSERT_TRUE(import && import->run) << import.error().message;
+  EXPECT_EQ(import->run->of_command.from, "/c");
+  EXPECT_EQ(read(with({"--verify-every", "1d"})).value().run->verify_every, std::chrono::hours(24));
+  for (const std::vector<const char*>& wrong :
+       {std::vector<const char*>{"import", "--node", "n", "--root", "/r", "--state", "/s"},
+        {"export-store", "--node", "n", "--root", "/r", "--state", "/s", "--from", "/c"},
+        {"verify", "--node", "n", "--root", "/r", "--state", "/s", "--sample", "101%"},
+        {"verify", "--node", "n", "--root", "/r", "--state", "/s", "--sample", "few"},
+        {"verify", "--root", "/r", "--state", "/s"},
+        with({"--rate", "1"}),
+        {"mend"}})
+    EXPECT_FALSE(read(wrong)) << wrong.back();
+}
+
 TEST(Settings, HelpNamesEveryFlag) {
   const Result<CommandLine> line = read({"--help"});
   ASSERT_TRUE(line && !line->run);
-  for (const char* flag : {"--socket", "--server", "--node", "--root", "--read-root", "--state", "--config",
-                           "--without-server", "--visible-within", "--references", "--references-dir",
-                           "--metrics-listen", "--insecure", "--log-level"})
+  for (const char* flag : {"--socket",
+                           "--server",
+                           "--node",
+                           "--root",
+                           "--read-root",
+                           "--state",
+                           "--config",
+                           "--without-server",
+                           "--visible-within",
+                           "--references",
+                           "--references-dir",
+                           "--metrics-listen",
+                           "--insecure",
+                           "--log-level",
+                           "--verify-every",
+                           "verify",
+                           "--sample",
+                           "--rate",
+                           "--put-away",
+                           "import",
+                           "--from",
+                           "export-store",
+                           "--to"})
     EXPECT_NE(line->print.find(flag), std::string::npos) << flag;
 }
 

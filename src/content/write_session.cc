@@ -107,7 +107,7 @@ Outcome<OpenBlob> WriteSession::find_intact(const Digest& digest) {
   if (!intact || *intact) return blob;
   log_error("a blob holds other bytes; put away, and pulled again", {{"digest", digest.text()}});
   store_.metrics_->add(Count::damaged_blobs);
-  if (const Outcome<void> away = store_.blobs_.put_damaged_away(digest); !away)
+  if (const Outcome<bool> away = store_.blobs_.put_damaged_away(digest, *blob); !away)
     return std::unexpected(away.error());
   return fail(ErrorClass::not_found, fmt::format("content {}: damaged", digest.text()));
 }
