@@ -232,9 +232,8 @@ class World {
     note(machine.name + " starts");
     const Outcome<void> started = machine.store->start();
     TS_CHECK(started.has_value(), "a plugin recovers");
-    // What people have released while it was down may be gone, and then it knows.
-    if (std::exchange(machine.released, false))
-      std::erase_if(machine.told, [&](int blob) { return !machine.rows->size_of(digests_[size_t(blob)]); });
+    // What was released while it was down may be gone, or go before it has told that it uses it.
+    if (std::exchange(machine.released, false)) machine.told.clear();
     ContentStore* const store = machine.store.get();
     begin(
         index,
