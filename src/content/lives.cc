@@ -126,26 +126,19 @@ Lives::Answer Lives::ask(const Digest& digest, bool is_there, int64_t size) {
 }
 
 void Lives::give_up(const Digest& digest, bool noted, bool may_count) {
-  bool forget = false;
-  {
-    const Locked lock(mutex_);
-    Life& life = lives_[digest];
-    --life.asks;
-    // Whoever has just given up often comes again at once.
-    if (may_count && state_.stage_of(digest) == Stage::leaving) life.due = options_.now() + options_.later;
-    forget = noted && !may_count && life.asks == 0 && !life.settling;
-    life.settling |= forget;
-  }
-  if (!forget) return;
-  // The server was not asked, or has said that it counts nobody: there is nothing to clear away.
-  if (const Outcome<void> forgotten = state_.forget(digest); !forgotten)
-    log_warning("a line stays behind", {{"digest", digest.text()}, {"error", forgotten.error().message}});
   const Locked lock(mutex_);
-  if (state_.stage_of(digest)) {
-    lives_[digest].settling = false;
-  } else {
-    lives_.erase(digest);
+  Life& life = lives_[digest];
+  --life.asks;
+  if (life.asks > 0 || life.settling || state_.stage_of(digest) != Stage::leaving) return;
+  // Whoever has just given up often comes again at once.
+  life.due = options_.now() + options_.later;
+  if (!noted || may_count) return;
+  // The server was not asked, or has said that it counts nobody: there is nothing to clear away.
+  if (const Outcome<void> forgotten = state_.forget(digest); !forgotten) {
+    log_warning("a line stays behind", {{"digest", digest.text()}, {"error", forgotten.error().message}});
+    return;
   }
+  lives_.erase(digest);
 }
 
 // ---- To use, and to stop.
@@ -204,7 +197,9 @@ Outcome<void> Lives::use(Ask& ask, const BlobInfo& info, bool guarded) {
   const Locked lock(mutex_);
   Life& life = lives_[info.digest];
   life.counted = still_counts(confirmed, asked);
-  life.reported = false;
+  life.reported = life.has_users = false;
+  life.due = {};  // of an end that was put off
+  life.tries = 0;
   return {};
 }
 
