@@ -182,8 +182,8 @@ Outcome<void> Lives::use(Ask& ask, const BlobInfo& info, bool guarded) {
   if (!confirmed && !guarded && !planted(Plant::adoption_uncounted)) return not_safe(info.digest);
   pause("before a use is written down");
   if (Outcome<void> added = state_.add(info); !added) return added;
-  const bool believed =
-      planted(Plant::confirmed_too_early) || (confirmed && planted(Plant::assumed_release_counts));
+  const bool believed = planted(Plant::confirmed_too_early) || planted(Plant::adoption_uncounted) ||
+                        (confirmed && planted(Plant::assumed_release_counts));
   if (!guarded && !believed) {
     // Only now: a server that forgets is told again of what is written down. Until then it could have
     // forgotten this use, and the file have been removed.

@@ -34,7 +34,7 @@ constexpr Row kRows[] = {
      "while no server can be reached: make containerd wait, or pull alone (wait)"},
     {"visible-within", "DURATION", "how long a mount may take to show what another node has written (10s)"},
     {"settled-after", "DURATION",
-     "nothing is removed for so long after the server's start, where there are no hard links (10s)"},
+     "nothing is removed for so long after the server's start, where there are no hard links (20s)"},
     {"keep-unused", "DURATION", "keep what this node does not use any more for so long (0s: not at all)"},
     {"keep-unused-bytes", "BYTES", "at most so much of it, the oldest goes first; K, M, G, T (no limit)"},
     {"verify-every", "DURATION", "read all blobs in use once in that time, slowly (0s: never)"},

@@ -46,7 +46,7 @@ struct Settings {
   std::vector<std::string> read_roots;
   WithoutServer without_server = WithoutServer::wait;
   std::chrono::milliseconds visible_within{10'000};  // that another node's blob is to be seen in a root
-  std::chrono::milliseconds settled_after{10'000};   // of a server's life: before that, nothing is removed
+  std::chrono::milliseconds settled_after{20'000};   // of a server's life: before that, nothing is removed
   std::chrono::milliseconds keep_unused{0};          // 0: what this node does not use any more leaves at once
   int64_t keep_unused_bytes = 0;                     // at most; 0: no limit
   std::chrono::milliseconds verify_every{0};         // all blobs once in that time; 0: never
