@@ -46,6 +46,9 @@ void BackgroundVerification::note(Finding finding) {
           "a blob that this node uses holds other bytes; put away: remove its image and pull it again",
           {{"digest", digest}});
     case gone:
+      // A mount may be away, and come again.
+      if (store_.blobs().has_read_roots())
+        return log_warning("a blob that this node uses is not in sight", {{"digest", digest}});
       metrics_.add(Count::lost_blobs);
       return log_error(
           "a blob that this node uses is in no root any more: remove its image and pull it again",

@@ -128,6 +128,9 @@ Outcome<Import::How> Import::import_blob(const Source& source) {
     return How::there;
   }
   if (const Outcome<bool> noted = state_.note(digest); !noted) return std::unexpected(noted.error());
+  // A removal of this node's that a crash has interrupted would be forgotten, now that the blob is in use.
+  if (const Outcome<void> back = blobs_.bring_back(digest, false); !back)
+    return std::unexpected(back.error());
   const Outcome<bool> adopted = adopt(digest);
   if (!adopted) return std::unexpected(adopted.error());
   How how = How::adopted;

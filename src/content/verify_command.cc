@@ -61,7 +61,8 @@ class Verification {
     const std::string& digest = finding.digest.text();
     switch (finding.kind) {
       case Finding::Kind::gone:
-        return fmt::format("{} gone: no root has it", digest);
+        return fmt::format("{} gone: no root has it{}", digest,
+                           blobs_.has_read_roots() ? "; is every --read-root mounted?" : "");
       case Finding::Kind::unpublished:
         return fmt::format("{} gone: only this node still has it, under a name of its own", digest);
       case Finding::Kind::damaged:
