@@ -62,7 +62,6 @@ StatusAnswer Rules::lane_status(const Lane& lane) {
   if (const Completion* last = kept_completion(&lane)) {
     answer.completion = {node_of(last->hold), last->success, last->permanent,
                          keep(last->error),   last->hold.at, keep(last->hold.result)};
-    if (last->success) answer.done = done_view(last->hold);
     answer.completed = true;
     answer.success = last->success;
     answer.error = answer.completion->error;

@@ -204,7 +204,6 @@ PlainStatus Model::status(const StatusCommand& command, Time now) {
     answer.completed = is_kept;
     answer.success = is_kept && kept->what.success;
     if (is_kept) answer.error = kept->what.error;
-    if (answer.success) answer.done = view(Done{kept->what.node, kept->what.at, kept->what.result}, now);
   } else if (at.lane.hold && at.lane.hold->who == who) {
     claim(at, now);
     answer.acquired = true;

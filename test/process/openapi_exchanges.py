@@ -173,8 +173,10 @@ def kept_successes(recorder, server, client, _):
     lane = {"type": "once", "resource_id": "seen-kept"}
     events = recorder.stream(server, "/events", {"completed"}, prefix="seen-kept")
     client.lock("seen-kept", "a", "once")
+    client.lock("seen-kept", "w", "once")
     recorder.post(client, "/unlock", **lane, node_id="a", keep_ms=60_000, result="made")
     events()
+    recorder.call(client, "GET", "/lock/status", **lane, node_id="w")
     recorder.post(client, "/lock", **lane, node_id="b")
     recorder.call(client, "GET", "/lock/status", **lane)
     for _ in range(2):
