@@ -66,7 +66,7 @@ Outcome<void> Import::find_sources(const std::string& from) {
     directories_.push_back(std::move(*directory));
     const Directory& files = directories_.back();
     const Outcome<void> walked = files.for_each([&](const std::string& file) {
-      const Outcome<Digest> digest = Digest::parse(name + ":" + file);
+      const Outcome<Digest> digest = Digest::parse(fmt::format("{}:{}", name, file));
       const Outcome<UniqueFd> fd = digest ? files.open_file(file, O_RDONLY) : std::unexpected(digest.error());
       const Outcome<struct stat> status = fd ? look_at(fd->get()) : std::unexpected(fd.error());
       if (!status) return log_warning("passed over", {{"file", file}, {"error", status.error().message}});
