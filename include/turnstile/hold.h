@@ -88,7 +88,8 @@ class TURNSTILE_API Hold {
   HoldState state() const;
   Clock::time_point believed_until() const;  // max(): no lease, until it is released
 
-  // Shown to whoever waits, as often as one likes: it travels with the next renewal, which comes within a second.
+  // Shown to whoever waits, as often as one likes: it travels with the next renewal, which comes within a
+  // second.
   void report_progress(uint64_t done, uint64_t total);
   // Renews now, for callers that must know. Error `lost`: it is gone.
   [[nodiscard]] Expected<void> renew();

@@ -35,7 +35,8 @@ class LockArbiter final : public Arbiter {
     std::string machine{};  // the same for people
     WithoutServer without_server = WithoutServer::wait;
     std::chrono::milliseconds visible_within{10'000};  // that another node's blob can be seen here
-    std::chrono::milliseconds settled_after{20'000};   // of a server's life: a lease, and time to tell all uses
+    std::chrono::milliseconds settled_after{
+        20'000};  // of a server's life: a lease, and time to tell all uses
     WaitingPlaces::Times places{};
     std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
     std::shared_ptr<NodeReferences> references{};  // none: the server keeps them

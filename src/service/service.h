@@ -56,8 +56,8 @@ class Service {
   Gate& gate() { return *gate_; }
   Journal& journal() { return *journal_; }
   Time now() const { return clock_->now(); }
-  // No two lives have the same number, of whatever store; who has told this server something can see whether it
-  // may have forgotten it since.
+  // No two lives have the same number, of whatever store; who has told this server something can see whether
+  // it may have forgotten it since.
   uint64_t life() const { return first_event_; }
   Time began() const { return began_; }
 
