@@ -76,14 +76,12 @@ namespace turnstile {
   X(assumed_release_counts, "a release that nobody has confirmed makes this node count as a user")        \
   X(adoption_uncounted, "what was adopted while no server answered is used without a name of its own")    \
   X(late_unlink, "a blob is removed although the right to remove it may have run out")                    \
-  X(second_names_ignored, "a removal does not look whether another node has a name of its own")           \
   X(new_life_unnoticed, "a server that has forgotten everything is not told again what is used")          \
   X(forgotten_count_counts, "a count of before the server forgot everything is taken for one of now")     \
   X(removes_in_young_life, "a blob is removed before the others had time to say that they use it")        \
   X(settles_what_is_asked_for, "a use is given up at the server while another begins")                    \
   X(doubt_ignored, "a use begins while a word of the last one's end may still be on its way")             \
   X(confirmed_too_early, "a use is confirmed before it is written down, and may be forgotten in between") \
-  X(nothing_noted, "after a crash nobody knows that the server may count this node")                      \
   X(leaves_aside, "after a crash what was put aside is never brought back")
 
 #define TURNSTILE_ALL_PLANTS(X) \

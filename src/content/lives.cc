@@ -112,7 +112,7 @@ Lives::Answer Lives::ask(const Digest& digest, bool is_there, int64_t size) {
   ask.lives_ = this;
   ask.digest_ = digest;
   // Noted before anybody is asked: who counts this node from now on can be told, whatever happens here.
-  const Outcome<bool> noted = planted(Plant::nothing_noted) ? false : state_.note(digest);
+  const Outcome<bool> noted = state_.note(digest);
   if (!noted) return {Decision::Kind::error, {}, noted.error().message};
   ask.noted_ = *noted;
   ask.may_count_ = true;
