@@ -41,22 +41,24 @@ Outcome<void> BlobStore::find_users(const Directory& root, const Directory& blob
                                     Aside& aside) const {
   const size_t before = aside.users.size();
   if (guards_all()) {
-    const Outcome<UniqueFd> file = blobs.open_file(aside_name(digest), O_RDONLY);
-    if (!file) return {};  // there was none; or a link or a FIFO that somebody has planted
-    const Outcome<uint64_t> names = names_of(file->get());
+    const Outcome<uint64_t> names = blobs.names_of(aside_name(digest));
     if (!names) return std::unexpected(names.error());
-    if (*names == 1) return {};
+    if (*names <= 1) return {};
     aside.in_use = true;
   }
   const Outcome<Directory> uses = root.open("uses");
-  if (!uses) return {};
+  if (!uses && uses.error().code == ErrorClass::not_found) return {};
+  if (!uses) return std::unexpected(uses.error());
+  Outcome<void> looked;
   const Outcome<void> walked = uses->for_each([&](const std::string& node) {
-    const std::string path = fmt::format("{}/{}/{}", node, name_of(digest.algorithm()), digest.hex());
-    if (uses->open_file(path, O_RDONLY)) aside.users.push_back(node);
+    const Outcome<uint64_t> names =
+        uses->names_of(fmt::format("{}/{}/{}", node, name_of(digest.algorithm()), digest.hex()));
+    if (!names) looked = std::unexpected(names.error());  // whoever cannot be seen may be there
+    if (names && *names > 0) aside.users.push_back(node);
   });
   // Where there are read roots, a file may have several names for other reasons.
   aside.in_use |= aside.users.size() > before;
-  return walked;
+  return walked ? looked : walked;
 }
 
 Outcome<BlobStore::Aside> BlobStore::put_aside(const Digest& digest, bool everywhere) const {
@@ -115,13 +117,26 @@ Outcome<void> BlobStore::set_confirmed_by(const std::string& life) const {
 
 Outcome<void> BlobStore::bring_back(const Digest& digest, bool everywhere) const {
   const std::string name(digest.hex()), hidden = aside_name(digest);
-  return in_every_root(digest, everywhere, [&](const Directory&, const Directory& blobs) -> Outcome<void> {
-    const Outcome<void> moved = blobs.move_no_replace(hidden, blobs, name);
+  const auto bring_back_in = [&](const Directory& directory) -> Outcome<void> {
+    const Outcome<void> moved = directory.move_no_replace(hidden, directory, name);
     if (moved || moved.error().code == ErrorClass::not_found) return {};
-    // Published anew meanwhile: the same bytes.
-    if (moved.error().code == ErrorClass::already_exists) return blobs.remove_file(hidden);
+    // There again meanwhile: the same bytes.
+    if (moved.error().code == ErrorClass::already_exists) return directory.remove_file(hidden);
     return moved;
-  });
+  };
+  // Second names that were being taken, too.
+  if (const Outcome<Directory> uses = root_.open("uses")) {
+    Outcome<void> failed;
+    const Outcome<void> walked = uses->for_each([&](const std::string& node) {
+      const Outcome<Directory> names = uses->open(fmt::format("{}/{}", node, name_of(digest.algorithm())));
+      if (!names) return;
+      if (const Outcome<void> back = bring_back_in(*names); !back) failed = back;
+    });
+    if (!walked) return walked;
+    if (!failed) return failed;
+  }
+  return in_every_root(digest, everywhere,
+                       [&](const Directory&, const Directory& blobs) { return bring_back_in(blobs); });
 }
 
 Outcome<void> BlobStore::remove_aside(const Digest& digest, bool everywhere) const {

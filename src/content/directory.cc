@@ -158,6 +158,15 @@ Outcome<bool> Directory::link(const std::string& name, const Directory& to,
   }
 }
 
+Outcome<uint64_t> Directory::names_of(const std::string& path) const {
+  struct statx status;
+  if (::statx(fd_.get(), path.c_str(), AT_SYMLINK_NOFOLLOW | AT_STATX_FORCE_SYNC, STATX_NLINK | STATX_TYPE,
+              &status) == 0)
+    return S_ISREG(status.stx_mode) ? status.stx_nlink : 0;
+  if (errno == ENOENT || errno == ENOTDIR) return 0;
+  return fail_errno("look at", name_of(path), errno);
+}
+
 Outcome<void> Directory::sync() const {
   // EINVAL: a file system that has nothing to sync for a directory.
   if (::fsync(fd_.get()) != 0 && errno != EINVAL) return fail_errno("sync directory", path_, errno);
@@ -186,13 +195,6 @@ Outcome<size_t> read_at(int fd, int64_t offset, std::span<char> into) {
     have += size_t(got);
   }
   return have;
-}
-
-Outcome<uint64_t> names_of(int fd) {
-  struct statx status;
-  if (::statx(fd, "", AT_EMPTY_PATH | AT_STATX_FORCE_SYNC, STATX_NLINK, &status) != 0)
-    return fail_errno("look at", "a file of the store", errno);
-  return status.stx_nlink;
 }
 
 Outcome<struct stat> look_at(int fd) {

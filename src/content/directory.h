@@ -52,6 +52,10 @@ class Directory {
   // Gives the file `name` a second name, `to/new_name`. False: the file system cannot. Errors not_found,
   // already_exists.
   Outcome<bool> link(const std::string& name, const Directory& to, const std::string& new_name) const;
+  // How many names a regular file has, as the file system's own server knows it: what this machine remembers
+  // of it may be a second old on a network or FUSE file system. 0: there is none, or something that is no
+  // regular file.
+  Outcome<uint64_t> names_of(const std::string& path) const;
   // Makes what was created, moved and removed here survive a crash.
   Outcome<void> sync() const;
 
@@ -69,8 +73,5 @@ class Directory {
 Outcome<void> write_at(int fd, int64_t offset, std::string_view bytes);
 Outcome<size_t> read_at(int fd, int64_t offset, std::span<char> into);
 Outcome<struct stat> look_at(int fd);
-// How many names it has, as the file system's own server knows it: what this machine remembers of it may be a
-// second old on a network or FUSE file system.
-Outcome<uint64_t> names_of(int fd);
 
 }  // namespace turnstile::content

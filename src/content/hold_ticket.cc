@@ -32,7 +32,7 @@ bool HoldTicket::end(const WorkResult& result) {
     note_(released.error());
     log_warning("a hold was lost before it ended", {{"error", released.error().message}});
   }
-  if (work_ == Work::use_counted) return result.success;
+  if (work_ == Work::use_counted) return result.success && is_counted_();
   if (planted(Plant::assumed_release_counts)) return result.success;
   return result.success && released && *released;
 }

@@ -15,13 +15,13 @@ class HoldTicket final : public Ticket {
  public:
   enum class Work : uint8_t {
     use,          // a success makes this node count
-    use_counted,  // this node was counted before the work began
+    use_counted,  // this node was counted before the work began; `is_counted` tells whether it still is
     removal,      // every doubt about the hold ends it
   };
   // `note` is told of every error.
   using Note = std::function<void(const ClientError&)>;
-  HoldTicket(std::unique_ptr<ServerHold> hold, Work work, Note note)
-      : hold_(std::move(hold)), work_(work), note_(std::move(note)) {}
+  HoldTicket(std::unique_ptr<ServerHold> hold, Work work, Note note, std::function<bool()> is_counted = {})
+      : hold_(std::move(hold)), work_(work), note_(std::move(note)), is_counted_(std::move(is_counted)) {}
   ~HoldTicket() override { failed("abandoned"); }
 
   void progress(int64_t done, int64_t total) override;
@@ -35,6 +35,7 @@ class HoldTicket final : public Ticket {
   std::unique_ptr<ServerHold> hold_;  // none: ended
   const Work work_;
   const Note note_;
+  const std::function<bool()> is_counted_;
 };
 
 // Work without a hold: what another node has finished, or what is done while there is no server.

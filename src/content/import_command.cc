@@ -7,6 +7,7 @@
 #include <fmt/format.h>
 #include <sys/file.h>
 
+#include <filesystem>
 #include <optional>
 #include <vector>
 
@@ -213,9 +214,17 @@ int run_import(const Settings& settings) {
     return command_failed(state.error().message + (state.error().code == ErrorClass::unavailable
                                                        ? ": stop turnstile-content first"
                                                        : ""));
+  std::error_code ignored;
+  if (!std::filesystem::is_directory(from, ignored))
+    return command_failed(fmt::format("--from {}: there is no such directory", from));
+  if (std::filesystem::equivalent(from, settings.root, ignored))
+    return command_failed("--from is --root itself: name containerd's own store");
   const Outcome<BlobStore> blobs =
       BlobStore::open({settings.root, settings.read_roots, settings.node, !(*state)->is_empty()});
   if (!blobs) return command_failed(blobs.error().message);
+  // What is imported is not counted yet: others must not take this node at its word of before.
+  if (const Outcome<void> said = blobs->set_confirmed_by({}); !said)
+    return command_failed(said.error().message);
   const bool running = is_containerd_running(from);
   Import import(*blobs, **state);
   if (const Outcome<void> found = import.find_sources(from); !found)

@@ -22,6 +22,8 @@ Lives::~Lives() {
 }
 
 Outcome<void> Lives::recover() {
+  // Until all is told again.
+  if (const Outcome<void> said = blobs_.set_confirmed_by({}); !said) return said;
   for (const Stage stage : {Stage::in_use, Stage::kept}) {
     for (const BlobInfo& info : state_.in_stage(stage)) {
       const Outcome<OpenBlob> blob = blobs_.find(info.digest);
@@ -211,8 +213,16 @@ std::unexpected<ContentError> Lives::not_safe(const Digest& digest) {
 }
 
 Outcome<bool> Lives::use_again(const BlobInfo& info) {
-  if (state_.stage_of(info.digest) != Stage::kept) return false;
-  if (const Outcome<void> added = state_.add(info); !added) return std::unexpected(added.error());
+  {
+    const Locked lock(mutex_);
+    Life& life = lives_[info.digest];
+    if (life.settling || state_.stage_of(info.digest) != Stage::kept) return false;
+    ++life.asks;  // so that nobody settles it, should its time be over just now
+  }
+  const Outcome<void> added = state_.add(info);
+  const Locked lock(mutex_);
+  --lives_[info.digest].asks;
+  if (!added) return std::unexpected(added.error());
   return true;
 }
 

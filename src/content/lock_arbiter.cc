@@ -72,7 +72,7 @@ Decision LockArbiter::decide(const Digest& digest, Decision::Kind wanted, Grant 
 }
 
 Decision LockArbiter::go(const Digest& digest, Decision::Kind wanted, std::unique_ptr<ServerHold> hold,
-                         HoldTicket::Work work) {
+                         HoldTicket::Work work, std::function<bool()> is_counted) {
   if (hold->attempt() > 1) {
     options_.metrics->add(Count::takeovers);
     log_info("takes over",
@@ -82,12 +82,14 @@ Decision LockArbiter::go(const Digest& digest, Decision::Kind wanted, std::uniqu
     // Before the work, not after it: then a blob that this node has never is without its reference. Work that
     // fails leaves one too many, and that is cleared away.
     work = HoldTicket::Work::use_counted;
+    is_counted = [] { return true; };
     if (const Expected<void> counted = options_.references->add(digest); !counted) {
       (void)hold->release(WorkResult::failed(counted.error().message));
       return {Decision::Kind::error, nullptr, counted.error().message, true};
     }
   }
-  return {wanted, std::make_unique<HoldTicket>(std::move(hold), work, noting()), {}, true};
+  return {
+      wanted, std::make_unique<HoldTicket>(std::move(hold), work, noting(), std::move(is_counted)), {}, true};
 }
 
 Decision LockArbiter::refused(Decision::Kind wanted, const ClientError& error, bool may_count) {
@@ -117,6 +119,7 @@ Decision LockArbiter::stay(const Digest& digest, const Grant& queued) {
 }
 
 Decision LockArbiter::pull_again(const Digest& digest) {
+  auto counted_by_skip = is_still_counted();
   LockRequest request = request_for(kPullAgain, digest);
   request.monitor = true;
   Expected<Grant> grant = server_->try_lock(request);
@@ -127,7 +130,8 @@ Decision LockArbiter::pull_again(const Digest& digest) {
   if (!grant->hold) return wait("another node is at it", true);
   log_warning("a blob that others have is not in sight here; pulled again", {{"digest", digest.text()}});
   // The skip has counted this node already.
-  return go(digest, Decision::Kind::write, std::move(grant->hold), HoldTicket::Work::use_counted);
+  return go(digest, Decision::Kind::write, std::move(grant->hold), HoldTicket::Work::use_counted,
+            std::move(counted_by_skip));
 }
 
 Decision LockArbiter::wait(std::string why, bool may_count) {
@@ -135,8 +139,12 @@ Decision LockArbiter::wait(std::string why, bool may_count) {
 }
 
 std::unique_ptr<Ticket> LockArbiter::counted_ticket() {
-  return std::make_unique<FreeTicket>(
-      [this, counted_by = life()] { return counted_by == life() || planted(Plant::forgotten_count_counts); });
+  return std::make_unique<FreeTicket>(is_still_counted());
+}
+
+std::function<bool()> LockArbiter::is_still_counted() {
+  return
+      [this, counted_by = life()] { return counted_by == life() || planted(Plant::forgotten_count_counts); };
 }
 
 HoldTicket::Note LockArbiter::noting() {
@@ -201,8 +209,7 @@ Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
   Expected<Grant> grant = server_->try_lock_once(request);
   if (!grant) {
     note(grant.error());
-    // What the server does not like about it will not be better the next time.
-    const bool settled = grant.error().code == ErrorCode::refused && grant.error().reason != "busy";
+    const bool settled = grant.error().reason == "references_off";  // nobody is counted there
     if (is_away(grant.error())) return {Removal::Kind::unknown};
     return {settled ? Removal::Kind::settled : Removal::Kind::later};
   }

@@ -77,7 +77,7 @@ class LockArbiter final : public Arbiter {
   Decision begin(const Digest& digest, Decision::Kind wanted) TS_EXCLUDES(late_mutex_);
   Decision decide(const Digest& digest, Decision::Kind wanted, Grant grant);
   Decision go(const Digest& digest, Decision::Kind wanted, std::unique_ptr<ServerHold> hold,
-              HoldTicket::Work work);
+              HoldTicket::Work work, std::function<bool()> is_counted = {});
   // `may_count`: what was asked for may have been done.
   Decision refused(Decision::Kind wanted, const ClientError& error, bool may_count);
   Decision stay(const Digest& digest, const Grant& queued);
@@ -85,6 +85,7 @@ class LockArbiter final : public Arbiter {
   static Decision wait(std::string why, bool may_count = false);
   // Counted by the server in the life that it is in now.
   std::unique_ptr<Ticket> counted_ticket();
+  std::function<bool()> is_still_counted();  // by the life that it is asked in
   HoldTicket::Note noting();
   // Whether the blob was said to be done for so long that it will hardly come into sight.
   bool is_overdue(const Digest& digest) TS_EXCLUDES(late_mutex_);

@@ -71,7 +71,8 @@ Arbitration make_arbiter(const Settings& settings, std::shared_ptr<Metrics> metr
   Expected<LockClient> client = LockClient::create(client_settings);
   client_settings.max_retries = 0;
   Expected<LockClient> once = LockClient::create(client_settings);
-  if (!client || !once) return {nullptr, kExitUsage, "--server: " + client.error().message};
+  for (const Expected<LockClient>* made : {&client, &once})
+    if (!*made) return {nullptr, kExitUsage, "--server: " + made->error().message};
   auto server = std::make_unique<ClientLockServer>(std::move(*client), std::move(*once));
   if (const Expected<ServerLife> life = server->life(); life)  // else: seen when it is there
     if (const auto wrong = LockArbiter::wrong_references(*life, settings.references); wrong)
