@@ -135,6 +135,35 @@ TEST_F(LivesTest, TheSecondNameOfANodeThatPeopleHaveReleasedIsTaken) {
   EXPECT_FALSE(fs::exists(use_path(root_, digest_, "dead")));
 }
 
+TEST_F(LivesTest, WhatIsTakenBackIsSaidAgainOnlyWhenAllIsTold) {
+  script_.life = "7";
+  {
+    const auto a = open("a");
+    ASSERT_TRUE(pull(*a));
+    (void)a->lives().work();
+    ASSERT_EQ(file_text(root_ + "/uses/a/confirmed-by"), "7");
+  }
+  const auto again = open("a");
+  EXPECT_FALSE(fs::exists(root_ + "/uses/a/confirmed-by")) << "an import may have come in between";
+  (void)again->lives().work();
+  EXPECT_EQ(file_text(root_ + "/uses/a/confirmed-by"), "7");
+}
+
+TEST_F(LivesTest, ASecondNameThatWasBeingTakenInACrashIsBroughtBack) {
+  const auto b = open("b");
+  ASSERT_TRUE(pull(*b));
+  {
+    const auto a = open("a");
+    ASSERT_TRUE(pull(*a));
+  }
+  ASSERT_TRUE((*NodeState::open(directory_ / "state-a"))->move(digest_, Stage::in_use, Stage::leaving));
+  const fs::path second = use_path(root_, digest_, "b");
+  fs::rename(second, second.parent_path() / (".leaving." + std::string(digest_.hex().substr(0, 32)) + ".a"));
+  script_.removal = Removal::Kind::settled;
+  const auto again = open("a");
+  EXPECT_TRUE(fs::exists(second));
+}
+
 TEST_F(LivesTest, WhatACrashLeftAsideIsBroughtBack) {
   {
     const auto a = open("a");
