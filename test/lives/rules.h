@@ -12,7 +12,7 @@
 namespace turnstile::lives {
 
 struct Question {
-  std::string operation, resource, node, request;
+  std::string operation{}, resource{}, node{}, request{};
   int64_t lease_ms = 0;
   bool dereference = false;
 };
