@@ -43,7 +43,7 @@ constexpr size_t varint_bytes(uint64_t value) {
 
 inline char* put_string(char* to, std::string_view text) {
   to = put_varint(to, text.size());
-  std::memcpy(to, text.data(), text.size());
+  if (!text.empty()) std::memcpy(to, text.data(), text.size());  // an empty one may point nowhere
   return to + text.size();
 }
 
