@@ -8,11 +8,12 @@
 namespace turnstile {
 namespace {
 
-void close(std::shared_ptr<Hold::State> state) noexcept {
+void close(const std::shared_ptr<Hold::State>& state) noexcept {
   if (!state) return;
   try {
     state->close();
-  } catch (...) {  // out of memory: the lease ends it
+  } catch (...) {
+    return;  // out of memory: the lease ends it
   }
 }
 

@@ -68,7 +68,11 @@ Decision LockArbiter::decide(const Digest& digest, Decision::Kind wanted, Grant 
   if (grant.hold) return go(digest, wanted, std::move(grant.hold), HoldTicket::Work::use);
   if (wanted == Decision::Kind::write && is_overdue(digest)) return pull_again(digest);
   if (options_.references) return join(digest);
-  return {Decision::Kind::adopt, counted_ticket(), {}, true};
+  Decision adopt;
+  adopt.kind = Decision::Kind::adopt;
+  adopt.ticket = counted_ticket();
+  adopt.may_count = true;
+  return adopt;
 }
 
 Decision LockArbiter::go(const Digest& digest, Decision::Kind wanted, std::unique_ptr<ServerHold> hold,
