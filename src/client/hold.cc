@@ -26,7 +26,7 @@ Hold& Hold::operator=(Hold&& other) noexcept {
   if (this != &other) close(std::exchange(state_, std::move(other.state_)));
   return *this;
 }
-Hold::~Hold() { close(std::move(state_)); }
+Hold::~Hold() { close(state_); }
 
 namespace {
 // What a Hold of nothing tells of itself.

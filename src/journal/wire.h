@@ -62,6 +62,7 @@ class Reader {
   template <class Integer>
   bool take_fixed(Integer& value) {
     if (bytes_.size() < sizeof value) return fail();
+    // NOLINTNEXTLINE(bugprone-suspicious-stringview-data-usage): its size was looked at
     value = get_fixed<Integer>(bytes_.data());
     bytes_.remove_prefix(sizeof value);
     return true;
