@@ -1,0 +1,93 @@
+// The members of an etcd as a client sees them: which one is asked, what is sent again, and as whom.
+#pragma once
+
+#include <etcd_rpc.grpc.pb.h>
+#include <grpcpp/grpcpp.h>
+
+#include <atomic>
+#include <condition_variable>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/sync.h"
+#include "etcd/connect.h"
+
+namespace turnstile::etcd {
+
+using SteadyTime = std::chrono::steady_clock::time_point;
+
+// For gRPC's deadlines: a clock that nobody sets.
+gpr_timespec grpc_time(SteadyTime time);
+
+// One member: its connection, and the calls it knows. Threads: any.
+struct Member {
+  std::string url;
+  std::shared_ptr<grpc::Channel> channel;
+  std::unique_ptr<etcdserverpb::KV::Stub> kv;
+  std::unique_ptr<etcdserverpb::Watch::Stub> watch;
+  std::unique_ptr<etcdserverpb::Lease::Stub> lease;
+  std::unique_ptr<etcdserverpb::Maintenance::Stub> maintenance;
+  std::unique_ptr<etcdserverpb::Auth::Stub> auth;
+  std::atomic<bool> new_enough{false};  // its version has been seen
+};
+
+// Asks one member after the other, beginning with the one that has answered last.
+//
+// Not its job: what is said. Threads: any; a call waits on its caller's thread. One of its own connects.
+// Time: the system's, for deadlines. Invariant: a call that may have been carried out is sent again only if
+// that is harmless.
+class Members {
+ public:
+  enum class Repeat : uint8_t { never, harmless };
+  using Call = std::function<grpc::Status(Member&, grpc::ClientContext&)>;
+
+  Members(const Options& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials);
+  ~Members();
+
+  Answer<void> ask(Repeat repeat, Client::Timeout within, const Call& call);
+  // This one alone; it has a connection. Nothing: it has answered.
+  std::optional<CallError> ask_one(Member& member, SteadyTime deadline, const Call& call);
+
+  size_t count() const { return members_.size(); }
+  Member& at(size_t index) { return *members_[index]; }
+  // Who should be asked now; and who has answered, or has not.
+  size_t first() const { return first_.load(std::memory_order_relaxed); }
+  void answered(size_t index) { first_.store(index, std::memory_order_relaxed); }
+  void failed(size_t index);
+
+  // Waits for a connection. False: there was none in time; after true there may still be none, which a call
+  // then tells with its reason.
+  bool connect(Member& member, SteadyTime deadline);
+  // What must come before the first call: the member is new enough, and knows who we are. An error: nothing
+  // else has been sent.
+  std::optional<CallError> meet(Member& member, SteadyTime deadline);
+  // Says in this call who we are. Returns the proof, which forget() takes when it is refused.
+  std::string introduce(grpc::ClientContext& context) TS_EXCLUDES(mutex_);
+  void forget(const std::string& token) TS_EXCLUDES(mutex_);
+  bool has_user() const { return !user_.empty(); }
+
+ private:
+  void reconnect() TS_NO_ANALYSIS;  // the thread's
+  void want_connections() TS_EXCLUDES(mutex_);
+  std::optional<CallError> check_version(Member& member, SteadyTime deadline);
+  std::optional<CallError> log_in(Member& member, SteadyTime deadline) TS_EXCLUDES(mutex_);
+
+  const std::string user_, password_;
+  std::vector<std::unique_ptr<Member>> members_;
+  std::atomic<size_t> first_{0};
+
+  Mutex mutex_;
+  std::string token_ TS_GUARDED_BY(mutex_);  // etcd's word for what a login gives
+  bool logged_in_ TS_GUARDED_BY(mutex_) = false;
+  bool connections_wanted_ TS_GUARDED_BY(mutex_) = true, stopped_ TS_GUARDED_BY(mutex_) = false;
+  std::condition_variable condition_;
+  // A connection comes about only while somebody waits for it: a call that finds none does not. This one
+  // waits as long as a member is away, so that it is found when it is back.
+  std::thread thread_;
+};
+
+}  // namespace turnstile::etcd
