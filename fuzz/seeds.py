@@ -5,6 +5,7 @@ A seed is a good or nearly good input, so that a fuzzer need not guess what a re
 "seed-", or with "found-" where a target once failed on it. What fuzzing adds to a corpus has names that are hashes.
 Checksums of journal files are left to the targets.
 """
+import hashlib
 import itertools
 import pathlib
 import struct
@@ -301,6 +302,29 @@ FOUND = {
 }
 
 
+# Of the secret that the target knows.
+KNOWN = hashlib.sha256(b"ts_known").hexdigest().encode()
+CREDENTIALS = [
+    b"", b"# nobody\n", b"credential = 1\n", b"[credential]\nname = 'a'\n", b"[[stranger]]\nname = 'a'\n",
+    b"[[credential]]\nname = \"node-a\"\nsecret_sha256 = \"" + KNOWN + b"\"\nrole = \"client\"\n"
+    b"nodes = [\"node-a\", \"ci-*\"]\nresources = [\"sha256:\", \"build/\"]\n",
+    b"[[credential]]\nname = 'r'\nsecret_sha256 = '" + KNOWN + b"'\nrole = 'read'\nresources = ['build/']\n",
+    b"[[credential]]\nname = 'a'\nsecret_sha256 = '" + KNOWN + b"'\nrole = 'admin'\n"
+    b"[[credential]]\nname = 'b'\nsecret_sha256 = '" + b"0" * 64 + b"'\nrole = 'client'\n",
+    b"[[credential]]\nname = 'a'\nsecret_sha256 = 'ts_by_mistake'\nrole = 'client'\n",
+    b"[[credential]]\nname = 'a'\nrole = 'client'\n", b"[[credential]]\nname = ''\nrole = 'none'\n",
+    b"[[certificate]]\nname = \"node-*\"\nrole = \"client\"\n",
+    b"[[certificate]]\nname = 'a'\nrole = 'admin'\nnodes = ['x']\n",
+    b"[[certificate]]\nname = 'a'\nrole = 'client'\nnodes = []\n",
+    b"[[certificate]]\nname = '*'\nrole = 'client'\nresources = ['', 1]\n",
+    b"[[unix_user]]\nuser = \"root\"\nrole = \"admin\"\n[[unix_user]]\nuser = '1000'\nrole = 'client'\n",
+    b"[[unix_user]]\nuser = 'nobody-of-that-name'\nrole = 'read'\n",
+    b"credential = [{name = 'a', secret_sha256 = '" + KNOWN + b"', role = 'client'}]\n",
+    b"[[certificate]]\nname = \"\"\"a\n\"\"\"\nrole = 'read'\n", b"[[certificate]]\n\"na\\nme\" = 'a'\n",
+    b"a = [[[[[[[[[[]]]]]]]]]]\n", b"a.b.c.d.e = 1979-05-27T07:32:00.999999-07:00\n", b"a = 0x7fffffffffffffff_f\n",
+]
+
+
 def sliced(inputs, *more):
     """Each with the length of its pieces before it, and whatever else the target takes."""
     longest = itertools.cycle([0, 1, 2, 3, 7, 16, 64, 255])
@@ -316,6 +340,7 @@ SEEDS = {
     "client_answers": lambda: CLIENT_ANSWERS,
     "content_digest": lambda: DIGESTS,
     "content_filter": lambda: FILTERS,
+    "credentials_file": lambda: CREDENTIALS,
     "cursor": lambda: CURSORS,
     "http_chunked": lambda: sliced(chunked_bodies(), 64),
     "http_head": lambda: list(heads()),

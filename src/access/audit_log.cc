@@ -1,0 +1,137 @@
+#include "access/audit_log.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include <cerrno>
+#include <cstring>
+#include <utility>
+
+#include "base/clock.h"
+#include "base/log.h"
+#include "base/rfc3339.h"
+
+namespace turnstile::access {
+namespace {
+
+constexpr mode_t kMode = 0640;
+constexpr size_t kLongest = 1024;  // bytes of a text in a line
+
+std::string cut(std::string_view text) { return std::string(text.substr(0, kLongest)); }
+
+}  // namespace
+
+Result<std::unique_ptr<AuditLog>> AuditLog::open(const std::string& target,
+                                                 const std::string& journal_socket) {
+  const Kind kind = target.empty()        ? Kind::log
+                    : target == "off"     ? Kind::off
+                    : target == "journal" ? Kind::journal
+                                          : Kind::file;
+  std::unique_ptr<AuditLog> made(new AuditLog(kind, kind == Kind::journal ? journal_socket : target));
+  if (Result<void> opened = made->open_target(); !opened) return std::unexpected(opened.error());
+  if (kind != Kind::off) made->thread_ = std::jthread([log = made.get()] { log->run(); });
+  return made;
+}
+
+AuditLog::~AuditLog() {
+  {
+    const Locked lock(mutex_);
+    stop_ = true;
+  }
+  changed_.notify_all();
+}
+
+Result<void> AuditLog::open_target() {
+  if (kind_ == Kind::file) {
+    fd_ = UniqueFd(::open(target_.c_str(), O_WRONLY | O_APPEND | O_CREAT | O_CLOEXEC, kMode));
+    if (!fd_.is_open())
+      return fail(fmt::format("the audit log {} cannot be opened: {}", target_, std::strerror(errno)));
+  } else if (kind_ == Kind::journal) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    if (target_.size() >= sizeof address.sun_path)
+      return fail(fmt::format("{} is too long for a socket", target_));
+    std::memcpy(address.sun_path, target_.data(), target_.size());
+    fd_ = UniqueFd(::socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0));
+    if (!fd_.is_open() ||
+        ::connect(fd_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0)
+      return fail(fmt::format("the system's journal at {} cannot be reached: {}; give --audit-log a file",
+                              target_, std::strerror(errno)));
+  }
+  return {};
+}
+
+void AuditLog::write(const AuditEntry& entry) {
+  if (kind_ == Kind::off) return;
+  Line line{machine_time().wall(), cut(entry.what), cut(entry.name),    cut(entry.address), cut(entry.call),
+            cut(entry.resource),   cut(entry.node), cut(entry.outcome), entry.count};
+  {
+    const Locked lock(mutex_);
+    if (waiting_.size() >= kMostWaiting) return lost(1);
+    waiting_.push_back(std::move(line));
+  }
+  changed_.notify_one();
+}
+
+void AuditLog::reopen() {
+  {
+    const Locked lock(mutex_);
+    reopen_ = true;
+  }
+  changed_.notify_one();
+}
+
+void AuditLog::run() {
+  std::vector<Line> lines;
+  for (bool stop = false; !stop;) {
+    bool reopen = false;
+    lines.clear();
+    {
+      const Locked lock(mutex_);
+      while (waiting_.empty() && !reopen_ && !stop_) changed_.wait(mutex_);
+      lines.swap(waiting_);
+      reopen = std::exchange(reopen_, false);
+      stop = stop_;
+    }
+    if (reopen) {
+      UniqueFd before = std::move(fd_);
+      if (Result<void> opened = open_target(); !opened) {
+        log_error("reopening the audit log failed; the old one goes on", {{"error", opened.error().message}});
+        fd_ = std::move(before);
+      }
+    }
+    for (const Line& line : lines) put(line);
+  }
+}
+
+void AuditLog::put(const Line& line) {
+  const LogFields fields{{"name", line.name},         {"address", line.address}, {"call", line.call},
+                         {"resource", line.resource}, {"node", line.node},       {"outcome", line.outcome},
+                         {"count", line.count}};
+  if (kind_ == Kind::log) return log_info("audit: " + line.what, fields);
+  std::string text = "{\"time\":\"";
+  append_rfc3339(text, line.time);
+  text += "\"," + format_log_line(LogFormat::json, line.what, fields) + "}";
+  if (kind_ == Kind::journal) return put_in_journal(text);
+  text += '\n';
+  const bool written = ::write(fd_.get(), text.data(), text.size()) == ssize_t(text.size());
+  if (!written) lost(1);
+  if (written == failing_) {  // has begun to fail, or works again
+    failing_ = !written;
+    if (failing_)
+      log_error("the audit log cannot be written", {{"file", target_}, {"error", std::strerror(errno)}});
+  }
+}
+
+// One datagram, in the journal's own protocol: fields, a line each.
+void AuditLog::put_in_journal(const std::string& text) {
+  const std::string message = "MESSAGE=" + text + "\nPRIORITY=5\nSYSLOG_IDENTIFIER=turnstiled-audit\n";
+  if (::send(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL) == ssize_t(message.size())) return;
+  (void)open_target();  // it may have been started again
+  if (::send(fd_.get(), message.data(), message.size(), MSG_NOSIGNAL) != ssize_t(message.size())) lost(1);
+}
+
+}  // namespace turnstile::access
