@@ -15,12 +15,15 @@ namespace {
 constexpr int kAtOnce = 64;
 // Out of file descriptors, memory or room: trying again at once would only burn the processor.
 constexpr auto kPause = std::chrono::milliseconds(100);
+// A second. A handshake takes as long as a hundred requests (RSA: a thousand), and a flood would have them
+// all.
+constexpr unsigned kGreetsToRefuse = 20;
 
 }  // namespace
 
 Acceptor::Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops,
-                   Room room, Statistics& statistics)
-    : loops_(loops), room_(room), statistics_(statistics) {
+                   Room room, Statistics& statistics, const TlsContext* tls)
+    : loops_(loops), room_(room), statistics_(statistics), tls_(tls) {
   for (Listener& listener : listeners) ports_.push_back(std::make_unique<Port>(*this, std::move(listener)));
 }
 
@@ -49,9 +52,12 @@ void Acceptor::Port::watch(bool yes) {
 void Acceptor::Port::on_ready(uint32_t) {
   for (int i = 0; i < kAtOnce && !closed_; ++i) {
     if (acceptor_.is_full()) return pause();
-    UniqueFd socket(::accept4(listener_.fd(), nullptr, nullptr, SOCK_NONBLOCK | SOCK_CLOEXEC));
+    sockaddr_storage from{};
+    socklen_t size = sizeof from;
+    UniqueFd socket(
+        ::accept4(listener_.fd(), reinterpret_cast<sockaddr*>(&from), &size, SOCK_NONBLOCK | SOCK_CLOEXEC));
     if (socket.is_open()) {
-      acceptor_.deal(std::move(socket));
+      acceptor_.deal(std::move(socket), from, listener_.is_tls());
     } else if (errno == EMFILE || errno == ENFILE || errno == ENOBUFS || errno == ENOMEM) {
       log_warning("cannot accept connections for the moment",
                   {{"address", listener_.address()}, {"errno", errno}});
@@ -92,12 +98,27 @@ bool Acceptor::is_full() const {
          statistics_.refused_open.load(std::memory_order_relaxed) >= room_.refused;
 }
 
-void Acceptor::deal(UniqueFd socket) {
+// Whether one more may be greeted only to hear no.
+bool Acceptor::may_greet_to_refuse() {
+  const Time now = loops_.front()->now();
+  if (now - greets_since_ >= std::chrono::seconds(1)) {
+    greets_since_ = now;
+    greets_ = 0;
+  }
+  if (greets_ >= kGreetsToRefuse) return false;
+  ++greets_;
+  return true;
+}
+
+// One that is too many is told so: with TLS only now and then, the others are closed without a word.
+void Acceptor::deal(UniqueFd socket, const sockaddr_storage& from, bool tls) {
   statistics_.accepted.fetch_add(1, std::memory_order_relaxed);
   const bool refused = statistics_.connections_open.load(std::memory_order_relaxed) >= room_.served;
   if (refused) statistics_.refused.fetch_add(1, std::memory_order_relaxed);
+  if (refused && tls && !may_greet_to_refuse()) return;
   (refused ? statistics_.refused_open : statistics_.connections_open).fetch_add(1, std::memory_order_relaxed);
-  loops_[next_loop_]->adopt(std::move(socket), refused);
+  auto peer = std::make_unique<Peer>(peer_of(socket.get(), from));
+  loops_[next_loop_]->adopt({std::move(socket), std::move(peer), tls ? tls_ : nullptr, refused});
   next_loop_ = (next_loop_ + 1) % loops_.size();
 }
 

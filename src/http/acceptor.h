@@ -19,7 +19,7 @@ class Acceptor {
   // `room`: how many connections may be open at once; those beyond are told so, as many as may be, and the
   // others wait in the kernel's queue.
   Acceptor(std::vector<Listener> listeners, std::span<const std::unique_ptr<EventLoop>> loops, Room room,
-           Statistics& statistics);
+           Statistics& statistics, const TlsContext* tls);
   ~Acceptor() { close(); }
 
   // Both on the first loop's thread, or while it does not run.
@@ -59,13 +59,17 @@ class Acceptor {
   };
 
   bool is_full() const;
-  void deal(UniqueFd socket);
+  bool may_greet_to_refuse();
+  void deal(UniqueFd socket, const sockaddr_storage& from, bool tls);
 
   const std::span<const std::unique_ptr<EventLoop>> loops_;
   const Room room_;
   Statistics& statistics_;
+  const TlsContext* const tls_;  // of the listeners that speak it
   std::vector<std::unique_ptr<Port>> ports_;
   size_t next_loop_ = 0;
+  Time greets_since_{};  // the second in which greets_ are counted
+  unsigned greets_ = 0;  // of those that are only told no
 };
 
 }  // namespace turnstile::http

@@ -1,7 +1,8 @@
 // A server with a fixed answer: what this folder costs when nobody locks anything.
 //
-//   bench_http 8099 [loops]       and then, against it and against nginx (Nginx in bench/systems.py):
-//   lockbench --protocol nginx --mode pair --connections 64 --port 8099 --server-pid $(pidof bench_http)
+//   bench_http 8099 [loops [certificate key]]       and then, against it and against nginx (Nginx in
+//   bench/systems.py): lockbench --protocol nginx --mode pair --connections 64 --port 8099 --server-pid
+//   $(pidof bench_http)
 #include <csignal>
 #include <cstdio>
 #include <cstdlib>
@@ -37,10 +38,13 @@ int main(int argc, char** argv) {
   sigaddset(&ends, SIGTERM);
   pthread_sigmask(SIG_BLOCK, &ends, nullptr);
 
-  http::Server server({.listen = {"127.0.0.1:" + std::string(argc > 1 ? argv[1] : "0")},
-                       .loops = unsigned(argc > 2 ? std::atoi(argv[2]) : 1),
-                       .limits = {},
-                       .handler = [](http::Loop&) { return std::make_unique<FixedAnswer>(); }});
+  http::Server server(
+      {.listen = {"127.0.0.1:" + std::string(argc > 1 ? argv[1] : "0")},
+       .loops = unsigned(argc > 2 ? std::atoi(argv[2]) : 1),
+       .limits = {},
+       .handler = [](http::Loop&) { return std::make_unique<FixedAnswer>(); },
+       .passed = {},
+       .tls = {.certificate = argc > 4 ? argv[3] : "", .key = argc > 4 ? argv[4] : "", .client_ca = ""}});
   if (auto started = server.start(); !started) {
     std::fprintf(stderr, "%s\n", started.error().message.c_str());
     return 1;

@@ -27,6 +27,8 @@ void Connection::enter(State next) {
   using enum State;
   constexpr auto allowed_after = [](State state) {
     switch (state) {
+      case greeting:
+        return any_of(reading, ending, closed);
       case reading:
         return any_of(waiting, ending, closed);
       case waiting:
@@ -68,13 +70,20 @@ class Connection::OneResponder final : public Responder {
   Connection& connection_;
 };
 
-Connection::Connection(EventLoop& loop, UniqueFd socket, Id id)
-    : loop_(loop), socket_(std::move(socket)), id_(id) {}
+Connection::Connection(EventLoop& loop, Arrival arrival, Id id)
+    : is_refused_(arrival.refused),
+      loop_(loop),
+      channel_(std::move(arrival.socket)),
+      tls_(arrival.tls),
+      peer_(std::move(arrival.peer)),
+      id_(id),
+      state_(tls_ ? State::greeting : State::reading) {}
 
 bool Connection::start() {
-  if (!loop_.poller().add(socket_.get(), kReadEvents, *this)) return false;
-  read_deadline_ = later(loop_.now(), loop_.limits().header_timeout);
-  timed_ = Timed::head;
+  if (!loop_.poller().add(channel_.fd(), kReadEvents, *this)) return false;
+  const Limits& limits = loop_.limits();
+  read_deadline_ =
+      later(loop_.now(), state_ == State::greeting ? limits.handshake_timeout : limits.header_timeout);
   loop_.update_deadline(*this);
   return true;
 }
@@ -84,11 +93,13 @@ void Connection::on_ready(uint32_t events) {
   if (events & ~uint32_t(EPOLLOUT)) readable_ = true;
   if (events & (EPOLLRDHUP | EPOLLHUP | EPOLLERR)) hung_up_ = true;
   if (events & (EPOLLOUT | EPOLLHUP | EPOLLERR)) write_pending_ = false;
+  if (readable_) channel_.note_readable(hung_up_);
+  if (state_ == State::greeting) return loop_.greet_later(*this);
   proceed();
 }
 
 void Connection::proceed() {
-  if (is_closed()) return;
+  if (is_closed() || state_ == State::greeting) return;
   for (int reads = 0;;) {
     const size_t scheduled = loop_.scheduled();
     const bool more = handle_buffered();
@@ -104,7 +115,7 @@ void Connection::proceed() {
     if (more) continue;
     if (!readable_ || peer_closed_) break;
     if (++reads > kReadsATurn) {
-      loop_.poller().change(socket_.get(), kReadEvents, *this);  // is reported again, after others
+      read_later();
       break;
     }
     if (!read()) break;
@@ -112,6 +123,12 @@ void Connection::proceed() {
   if (is_closed()) return;
   if (peer_closed_) on_end_of_input();
   set_read_deadline();
+}
+
+// After others. What TLS has taken from the kernel already is not reported again by it.
+void Connection::read_later() {
+  if (channel_.is_tls()) return loop_.schedule(*this);
+  loop_.poller().change(channel_.fd(), kReadEvents, *this);
 }
 
 bool Connection::may_handle() const { return state_ == State::reading && !write_pending_; }
@@ -140,12 +157,13 @@ bool Connection::handle_buffered() {
 
 void Connection::handle(Incoming& incoming) {
   incoming.request.connection = id_;
+  incoming.request.peer = peer_.get();
   framing_ = {.http_1_1 = incoming.http_1_1,
               .keep_alive = incoming.keep_alive,
               .head_only = incoming.request.method == Method::head};
   OneResponder responder(*this);
   enter(State::waiting);
-  handling_ = true;
+  handling_ = asked_ = true;
   const Handled handled = loop_.handler().handle(incoming.request, responder);
   handling_ = false;
   handled_ = true;
@@ -161,6 +179,7 @@ void Connection::append(const Response& response) {
   framing_.keep_alive = framing_.keep_alive && !response.close && !loop_.is_draining();
   enter(framing_.keep_alive && !notified_ ? State::reading : State::ending);
   loop_.writer().response(out(), response, framing_, loop_.now());
+  ++answers_;
   note_leaving(response);
 }
 
@@ -182,7 +201,7 @@ void Connection::begin_stream(const Response& begin) {
   loop_.statistics().streams_open.fetch_add(1, std::memory_order_relaxed);
   // The kernel's buffer would otherwise grow to megabytes for a reader that does not read.
   const int size = int(loop_.limits().max_stream_backlog);
-  ::setsockopt(socket_.get(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
+  ::setsockopt(channel_.fd(), SOL_SOCKET, SO_SNDBUF, &size, sizeof size);
 }
 
 void Connection::refuse(unsigned status, std::string_view problem) {
@@ -194,6 +213,10 @@ void Connection::refuse(unsigned status, std::string_view problem) {
           .receipts = {},
           .close = true});
   wants_linger_ = true;
+}
+
+void Connection::refuse_as_too_many() {
+  refuse(429, "The server has as many connections as it may have; try again later.");
 }
 
 bool Connection::answer(const Response& response) {
@@ -239,15 +262,15 @@ void Connection::set_timer(Time deadline) {
 bool Connection::read() {
   if (!make_room()) return false;
   const size_t room = in_.room();
-  const ssize_t count = ::recv(socket_.get(), in_.tail(), room, 0);
+  const ssize_t count = channel_.receive(in_.tail(), room);
   if (count < 0) {
     if (errno == EINTR) return true;
     readable_ = false;
     if (errno != EAGAIN && errno != EWOULDBLOCK) broken();
     return false;
   }
-  // Less than there was room for: that was all, unless the end is behind it.
-  if (size_t(count) < room && !hung_up_) readable_ = false;
+  // That was all, unless the end is behind it.
+  if (channel_.is_drained(size_t(count), room) && !hung_up_) readable_ = false;
   if (count == 0) {
     peer_closed_ = true;
     if (state_ == State::lingering) close_now();
@@ -294,10 +317,11 @@ void Connection::set_read_deadline() {
     read_deadline_ = kNever;
   } else {
     const Limits& limits = loop_.limits();
-    const auto [timed, timeout] =
-        reader_.phase() == RequestReader::Phase::body   ? std::pair(Timed::body, limits.body_timeout)
-        : reader_.phase() == RequestReader::Phase::head ? std::pair(Timed::head, limits.header_timeout)
-                                                        : std::pair(Timed::between, idle_timeout());
+    const auto [timed, timeout] = reader_.phase() == RequestReader::Phase::body
+                                      ? std::pair(Timed::body, limits.body_timeout)
+                                  : reader_.phase() == RequestReader::Phase::head || !asked_
+                                      ? std::pair(Timed::head, limits.header_timeout)
+                                      : std::pair(Timed::between, idle_timeout());
     if (timed != timed_ || handled_) read_deadline_ = later(loop_.now(), timeout);
     timed_ = timed;
   }
@@ -322,6 +346,10 @@ void Connection::on_deadline(Time now) {
   if (read_deadline_ > now) return loop_.update_deadline(*this);
   read_deadline_ = kNever;
   if (state_ == State::lingering) return close_now();
+  if (state_ == State::greeting) {
+    loop_.statistics().timed_out.fetch_add(1, std::memory_order_relaxed);
+    return close_now();
+  }
   // Closed since proceed() was called last: that is due, and needs no deadline.
   if (state_ != State::reading) return loop_.update_deadline(*this);
   if (timed_ == Timed::between) return broken();

@@ -7,8 +7,9 @@
 #include <memory>
 
 #include "base/deadline_heap.h"
-#include "base/unique_fd.h"
 #include "http/buffers.h"
+#include "http/channel.h"
+#include "http/peer.h"
 #include "http/poller.h"
 #include "http/request_reader.h"
 #include "http/response_writer.h"
@@ -17,6 +18,14 @@
 namespace turnstile::http {
 
 class EventLoop;
+
+// A connection that has been accepted and belongs to no loop yet.
+struct Arrival {
+  UniqueFd socket;  // non-blocking
+  std::unique_ptr<Peer> peer;
+  const TlsContext* tls = nullptr;  // none: it is plain
+  bool refused = false;             // only to be told that the server is full
+};
 
 // Not its job: who may call it when. The loop works in turns and calls proceed() at the end of each, so that
 // a handler that answers one connection while it handles another is never entered twice, and no connection is
@@ -30,7 +39,7 @@ class Connection final : public Source {
  public:
   using Id = ConnectionId;
 
-  Connection(EventLoop& loop, UniqueFd socket, Id id);
+  Connection(EventLoop& loop, Arrival arrival, Id id);
   Connection(const Connection&) = delete;
   Connection& operator=(const Connection&) = delete;
 
@@ -41,8 +50,12 @@ class Connection final : public Source {
   // False: the kernel cannot watch one more socket.
   bool start();
   void on_ready(uint32_t events) override;
+  // Goes on with the TLS handshake; the loop says when.
+  void greet();
   // Answers with an error of the HTTP layer's own and closes.
   void refuse(unsigned status, std::string_view problem);
+  // ... because the server is full.
+  void refuse_as_too_many();
 
   // What Loop says about the methods of the same name.
   bool answer(const Response& response);
@@ -59,6 +72,8 @@ class Connection final : public Source {
   void drain();
   void close_now();
   void cut_off();
+  // Its one answer, of which nothing has left, becomes this one, and the last. False: it cannot.
+  bool replace_output(const Response& instead);
   size_t unsent() const { return (out_ ? out_->size() : 0) + (stream_ ? stream_->bytes() : 0); }
 
   Time deadline() const { return std::min({read_deadline_, write_deadline_, poll_deadline_}); }
@@ -68,13 +83,15 @@ class Connection final : public Source {
   bool scheduled_ = false;        // the loop's: proceed() will be called at the end of this turn
   using Hook = boost::intrusive::list_member_hook<boost::intrusive::link_mode<boost::intrusive::auto_unlink>>;
   Hook gate_hook_;
-  Hook slow_hook_;     // in the loop's list of slow readers while the kernel takes no more
-  size_t unsent_ = 0;  // the loop's: what it counts of this one
+  Hook greeting_hook_;  // in the loop's list of those whose handshake can go on
+  Hook slow_hook_;      // in the loop's list of slow readers while the kernel takes no more
+  size_t unsent_ = 0;   // the loop's: what it counts of this one
 
  private:
   class OneResponder;
   // In the order of a life; enter() has the steps that are allowed.
   enum class State : uint8_t {
+    greeting,   // TLS is being agreed on
     reading,    // the next request may come, or is here
     waiting,    // the handler has a request and owes the answer: inside handle(), or later
     streaming,  // carries what stream() gets, until it ends
@@ -88,7 +105,10 @@ class Connection final : public Source {
   bool discards_input() const { return state_ == State::streaming || state_ == State::lingering; }
   void schedule_unless_handling();
 
+  void greeted();
+  void fail_greeting(const char* problem);
   bool read();
+  void read_later();
   bool make_room();
   bool discard(size_t count);
   void on_end_of_input();
@@ -117,7 +137,9 @@ class Connection final : public Source {
   void tell_closed(State before);
 
   EventLoop& loop_;
-  UniqueFd socket_;
+  Channel channel_;
+  const TlsContext* const tls_;
+  const std::unique_ptr<Peer> peer_;
   const Id id_;
   InBuffer in_;
   RequestReader reader_;
@@ -126,12 +148,13 @@ class Connection final : public Source {
   uint64_t gate_ = 0;                    // the highest Response::gate of what is in out_
   Time read_deadline_ = kNever;          // head, body, idle or lingering, see timed_
   Time write_deadline_ = kNever;
-  Time poll_deadline_ = kNever;   // set_timer(), while waiting
-  int with_kernel_ = 0;           // bytes not acknowledged when write_deadline_ was set
-  uint32_t discarded_ = 0;        // input that nobody wants, on a stream or while lingering
-  Framing framing_;               // of the request that is being handled or waits
-  State state_ = State::reading;  // changed by enter() only
-  Timed timed_ = Timed::nothing;  // what read_deadline_ is about
+  Time poll_deadline_ = kNever;  // set_timer(), while waiting
+  int with_kernel_ = 0;          // bytes not acknowledged when write_deadline_ was set
+  uint32_t answers_ = 0;         // in out_
+  uint32_t discarded_ = 0;       // input that nobody wants, on a stream or while lingering
+  Framing framing_;              // of the request that is being handled or waits
+  State state_;                  // changed by enter() only
+  Timed timed_ = Timed::head;    // what read_deadline_ is about
   // The socket:
   bool readable_ = false;       // a read may find something
   bool hung_up_ = false;        // ... and behind it, the end
@@ -139,6 +162,7 @@ class Connection final : public Source {
   bool write_pending_ = false;  // the kernel's buffer is full
   // The handler:
   bool handling_ = false;  // inside Handler::handle(), whose caller does what is to be done after it
+  bool asked_ = false;     // the first request has come
   bool handled_ = false;   // a request was handled since read_deadline_ was set
   bool watched_ = false;   // on_closed() is wanted even if no request waits
   bool notified_ = false;  // on_closed() was called, or must not be

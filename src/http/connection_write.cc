@@ -1,10 +1,10 @@
 // Writing, and the ways in which a connection ends.
 #include <linux/sockios.h>
 #include <sys/ioctl.h>
-#include <sys/socket.h>
 
 #include <array>
 #include <cerrno>
+#include <span>
 #include <utility>
 
 #include "base/check.h"
@@ -49,6 +49,7 @@ void Connection::flush() {
 // All that there was is with the kernel.
 void Connection::drained() {
   gate_ = 0;
+  answers_ = 0;
   write_deadline_ = kNever;
   loop_.note_unsent(*this, true);
   if (std::exchange(full_, false) && state_ == State::streaming) loop_.handler().on_drained(id_);
@@ -56,21 +57,15 @@ void Connection::drained() {
 
 // One system call for as much as possible.
 ssize_t Connection::send_some() {
-  constexpr int kFlags = MSG_NOSIGNAL | MSG_DONTWAIT;
-  const int socket = socket_.get();
   if (!stream_ || stream_->empty()) {
     TS_CHECK(out_, "who sends has something to send");
-    const std::string_view bytes = out_->view();
-    return ::send(socket, bytes.data(), bytes.size(), kFlags);
+    return channel_.send(out_->view());
   }
   std::array<iovec, 64> parts;
   size_t count = 0;
   if (out_) parts[count++] = {const_cast<char*>(out_->view().data()), out_->size()};
   count += stream_->gather(parts.data() + count, parts.size() - count);
-  msghdr message{};
-  message.msg_iov = parts.data();
-  message.msg_iovlen = count;
-  return ::sendmsg(socket, &message, kFlags);
+  return channel_.send(std::span(parts.data(), count));
 }
 
 void Connection::sent(size_t count) {
@@ -90,7 +85,7 @@ void Connection::wait_writable() {
   loop_.note_unsent(*this, true);
   set_write_deadline(full_ ? loop_.limits().full_stream_timeout : loop_.limits().write_timeout);
   // Only now, because a Unix socket tells of room after every read of its peer's.
-  loop_.poller().change(socket_.get(), EPOLLIN | EPOLLRDHUP | EPOLLOUT | EPOLLET, *this);
+  loop_.poller().change(channel_.fd(), EPOLLIN | EPOLLRDHUP | EPOLLOUT | EPOLLET, *this);
 }
 
 void Connection::set_write_deadline(Duration from_now) {
@@ -105,7 +100,7 @@ bool Connection::takes_nothing() const { return bytes_with_kernel() >= with_kern
 
 int Connection::bytes_with_kernel() const {
   int bytes = 0;
-  return ::ioctl(socket_.get(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
+  return ::ioctl(channel_.fd(), SIOCOUTQ, &bytes) == 0 ? bytes : 0;
 }
 
 void Connection::close_when_written() {
@@ -126,7 +121,7 @@ void Connection::drain() {
 // All is written and nothing more will be.
 void Connection::finish() {
   const bool lingers = !peer_closed_ && (wants_linger_ || !in_.empty());
-  if (lingers && ::shutdown(socket_.get(), SHUT_WR) == 0) {
+  if (lingers && channel_.end_output()) {
     enter(State::lingering);
     read_deadline_ = later(loop_.now(), kLinger);
     loop_.update_deadline(*this);
@@ -145,7 +140,7 @@ void Connection::close_now() {
     for (Receipt& receipt : out_->receipts) receipt.lost = true;
     loop_.give_buffer(std::move(out_));
   }
-  socket_.reset();
+  channel_.close();
   loop_.closed(*this);
 }
 
@@ -159,9 +154,23 @@ void Connection::broken() {
 // A reader that is too slow: the kernel drops what it has not sent, and the peer gets a reset.
 void Connection::cut_off() {
   if (stream_) loop_.statistics().streams_cut.fetch_add(1, std::memory_order_relaxed);
-  const linger at_once{.l_onoff = 1, .l_linger = 0};
-  ::setsockopt(socket_.get(), SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  channel_.cut();
   broken();
+}
+
+bool Connection::replace_output(const Response& instead) {
+  const bool answered = state_ == State::reading || state_ == State::ending;
+  if (answers_ != 1 || !out_ || stream_ || write_pending_ || !answered) return false;
+  gate_hook_.unlink();
+  gate_ = 0;
+  out_->clear();
+  out_->receipts.clear();
+  framing_.keep_alive = false;
+  loop_.writer().response(*out_, instead, framing_, loop_.now());
+  notified_ = true;
+  if (state_ == State::reading) enter(State::ending);
+  schedule_unless_handling();
+  return true;
 }
 
 // Tells the handler, once, if it relies on a connection that was in this state.

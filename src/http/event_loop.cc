@@ -13,6 +13,8 @@ constexpr unsigned kSlotBits = 20;  // of an id; above them a number that is nev
 constexpr uint64_t kSlotMask = (uint64_t(1) << kSlotBits) - 1;
 // One success may end 10,000 waits, and a thousand streams may have to be cut: others get their turn between.
 constexpr size_t kScheduledATurn = 64;
+constexpr Duration kGreetingATurn = std::chrono::microseconds(200);
+constexpr Duration kGreetingLog = std::chrono::seconds(1);
 constexpr size_t kDropScheduled = 4096;
 constexpr size_t kSpareBuffers = 256;
 constexpr size_t kLargestSpare = 64 * 1024;
@@ -63,7 +65,7 @@ bool EventLoop::work(std::chrono::milliseconds patience) {
   if (tasks) run_tasks();
   if (now_ >= next_sweep_) sweep();
   end_turn();
-  return ready || tasks || has_scheduled();
+  return ready || tasks || has_scheduled() || !greeting_.empty();
 }
 
 // Looks for work for a moment before it sleeps, if that is likely to find some: to be woken from sleep takes
@@ -109,13 +111,14 @@ void EventLoop::post(std::function<void()> task) {
   if (asleep_.load()) poller_.wake();
 }
 
-void EventLoop::adopt(UniqueFd socket, bool refused) {
+void EventLoop::adopt(Arrival arrival) {
   // Shared, because a task can be copied and a descriptor cannot.
-  auto shared = std::make_shared<UniqueFd>(std::move(socket));
-  post([this, shared, refused] { take_in(std::move(*shared), refused); });
+  auto shared = std::make_shared<Arrival>(std::move(arrival));
+  post([this, shared] { take_in(std::move(*shared)); });
 }
 
-void EventLoop::take_in(UniqueFd socket, bool refused) {
+void EventLoop::take_in(Arrival arrival) {
+  const bool refused = arrival.refused, tls = arrival.tls != nullptr;
   auto& open_counter = refused ? statistics_.refused_open : statistics_.connections_open;
   if (draining_ || (free_slots_.empty() && slots_.size() > kSlotMask)) {
     open_counter.fetch_sub(1, std::memory_order_relaxed);
@@ -128,15 +131,13 @@ void EventLoop::take_in(UniqueFd socket, bool refused) {
   const uint32_t slot = free_slots_.back();
   free_slots_.pop_back();
   const uint64_t id = uint64_t(index_) << 56 | ++last_number_ << kSlotBits | slot;
-  slots_[slot] = std::make_unique<Connection>(*this, std::move(socket), ConnectionId(id));
+  slots_[slot] = std::make_unique<Connection>(*this, std::move(arrival), ConnectionId(id));
   Connection& connection = *slots_[slot];
-  connection.is_refused_ = refused;
   ++open_;
   if (!connection.start()) return connection.close_now();
-  if (refused) {
-    connection.refuse(429, "The server has as many connections as it may have; try again later.");
-    connection.proceed();
-  }
+  if (!refused || tls) return;  // with TLS: when it has been greeted
+  connection.refuse_as_too_many();
+  connection.proceed();
 }
 
 // All tasks that are there, in one turn: the answers to a batch are written together.
@@ -152,6 +153,7 @@ void EventLoop::run_tasks() {
 
 void EventLoop::end_turn() {
   proceed_scheduled();
+  if (!greeting_.empty()) greet_some();
   if (unsent_ > limits_.max_loop_backlog) cut_slowest();
   if (!collected_.empty()) {
     written_.swap(collected_);
@@ -172,6 +174,31 @@ void EventLoop::proceed_scheduled() {
   if (has_scheduled() && next_scheduled_ < kDropScheduled) return;
   scheduled_.erase(scheduled_.begin(), scheduled_.begin() + ptrdiff_t(next_scheduled_));
   next_scheduled_ = 0;
+}
+
+void EventLoop::greet_later(Connection& connection) {
+  if (!connection.greeting_hook_.is_linked()) greeting_.push_back(connection);
+}
+
+// In the order in which they came. A step with the server's key takes as long as a hundred requests, and
+// there may be thousands of them: all others get their turn in between. Time, and not a number, because RSA
+// takes ten times as long as ECDSA.
+void EventLoop::greet_some() {
+  const Time until = later(clock_.now(), kGreetingATurn);
+  do {
+    Connection& connection = greeting_.front();
+    greeting_.pop_front();
+    connection.greet();
+  } while (!greeting_.empty() && clock_.now() < until);
+}
+
+// Now and then, with how many there were: anybody can make them fail, and must not fill the log.
+void EventLoop::note_failed_greeting(const std::string& address, const char* problem) {
+  ++failed_greetings_;
+  if (now_ < next_greeting_log_) return;
+  next_greeting_log_ = later(now_, kGreetingLog);
+  log_warning("a TLS handshake failed",
+              {{"address", address}, {"why", problem}, {"handshakes", std::exchange(failed_greetings_, 0)}});
 }
 
 // Output that nobody reads must not take all memory: who has kept it longest goes first.
@@ -250,6 +277,12 @@ void EventLoop::drop_output() {
   });
 }
 
+void EventLoop::replace_output(const Response& instead) {
+  for_all([&](Connection& connection) {
+    if (connection.unsent() > 0 && !connection.replace_output(instead)) connection.cut_off();
+  });
+}
+
 // Gates nearly always come in order, so the place is at the end, or close to it.
 void EventLoop::hold_back(Connection& connection) {
   connection.gate_hook_.unlink();
@@ -279,6 +312,7 @@ void EventLoop::give_buffer(std::unique_ptr<OutBuffer> buffer) {
 
 void EventLoop::closed(Connection& connection) {
   deadlines_.erase(connection);
+  connection.greeting_hook_.unlink();
   note_unsent(connection, false);
   --open_;
   (connection.is_refused_ ? statistics_.refused_open : statistics_.connections_open)

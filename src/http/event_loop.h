@@ -38,8 +38,7 @@ class EventLoop final : public Loop {
   void join_until(std::chrono::steady_clock::time_point deadline);
   Poller& poller() { return poller_; }
 
-  // Takes a connected, non-blocking socket; `refused`: only to be told that the server is full.
-  void adopt(UniqueFd socket, bool refused);
+  void adopt(Arrival arrival);
   // Closes what is idle, ends connections with their next answer, and stops when none is left.
   void stop_when_drained();
 
@@ -53,6 +52,7 @@ class EventLoop final : public Loop {
   void close(ConnectionId connection) override;
   void open_gate(uint64_t gate) override;
   void drop_output() override;
+  void replace_output(const Response& instead) override;
   size_t connections() const override { return open_; }
 
   // For connections.
@@ -68,6 +68,9 @@ class EventLoop final : public Loop {
   void schedule(Connection& connection);
   // How many have been scheduled and not had their turn.
   size_t scheduled() const { return scheduled_.size() - next_scheduled_; }
+  // Its handshake can go on, at the end of this turn or soon after.
+  void greet_later(Connection& connection);
+  void note_failed_greeting(const std::string& address, const char* problem);
   // Its output is behind the gate.
   void hold_back(Connection& connection);
   // Takes over the receipts of what has been written, or never will be.
@@ -91,10 +94,11 @@ class EventLoop final : public Loop {
   void sleep();
   void stop();
   void run_tasks();
-  void take_in(UniqueFd socket, bool refused);
+  void take_in(Arrival arrival);
   bool has_scheduled() const { return next_scheduled_ < scheduled_.size(); }
   void end_turn();
   void proceed_scheduled();
+  void greet_some();
   void cut_slowest();
   void bury();
   Connection* find(ConnectionId id);
@@ -137,8 +141,11 @@ class EventLoop final : public Loop {
   size_t next_scheduled_ = 0;
   std::vector<std::function<void()>> running_tasks_;
   List<&Connection::gate_hook_> gated_;  // in order of gate()
-  List<&Connection::slow_hook_> slow_;   // readers for which the kernel has no room, the slowest first
-  std::unique_ptr<Handler> handler_;     // destroyed before what it may still call
+  List<&Connection::greeting_hook_> greeting_;
+  Time next_greeting_log_{};
+  uint64_t failed_greetings_ = 0;       // since the last one that was logged
+  List<&Connection::slow_hook_> slow_;  // readers for which the kernel has no room, the slowest first
+  std::unique_ptr<Handler> handler_;    // destroyed before what it may still call
 };
 
 }  // namespace turnstile::http

@@ -7,9 +7,7 @@ namespace {
 
 class BodyFramingTest : public FramingTest {};
 
-using Cases = std::vector<FramingCase>;
-const std::vector<std::string> kRefused{"400"}, kTooLarge{"413"}, kHello{"POST /c? hello"},
-    kAbc{"POST /c? abc"};
+const std::vector<std::string> kTooLarge{"413"}, kHello{"POST /c? hello"}, kAbc{"POST /c? abc"};
 
 // "hello" behind a head with these fields.
 std::string with(std::string_view lines) {

@@ -4,9 +4,6 @@
 namespace turnstile::http {
 namespace {
 
-using Cases = std::vector<FramingCase>;
-const std::vector<std::string> kRefused{"400"};
-
 std::string with_line(std::string_view line) { return std::string(line) + "\r\nHost: a\r\n\r\n"; }
 std::string with_target(std::string_view target) {
   return with_line("GET " + std::string(target) + " HTTP/1.1");
@@ -185,6 +182,12 @@ Cases fields() {
       {"ATabInTheValue", with("X: y\tz"), read},
       {"EightBitBytesInTheValue", with("X: \xc3\xa4\xff"), read},
       {"EveryTokenCharacterInTheName", with("!#$%&'*+-.^_`|~9z: y"), read},
+      {"Two", with("X: y\r\nX: z"), read},
+      {"OneOfEachThatDecides", with("Origin: http://a\r\nAuthorization: b\r\nSec-Fetch-Site: none"), read},
+      {"TwoOrigins", with("Origin: http://a\r\norigin: http://a"), kRefused},
+      {"AnEmptyOriginAndAnother", with("Origin:\r\nOrigin: http://a"), kRefused},
+      {"TwoAuthorizations", with("Authorization: a\r\nAuthorization: b"), kRefused},
+      {"TwoSitesThatAsk", with("Sec-Fetch-Site: none\r\nSec-Fetch-Site: cross-site"), kRefused},
       {"ABlankBeforeTheColon", with("X : y"), kRefused},
       {"ATabBeforeTheColon", with("X\t: y"), kRefused},
       {"ABlankInTheName", with("X Y: z"), kRefused},

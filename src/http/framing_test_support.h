@@ -61,6 +61,8 @@ struct FramingCase {
   std::string name, bytes;
   std::vector<std::string> expected;
 };
+using Cases = std::vector<FramingCase>;
+inline const std::vector<std::string> kRefused{"400"};
 inline void PrintTo(const FramingCase& each, std::ostream* out) {
   *out << testing::PrintToString(each.bytes);
 }

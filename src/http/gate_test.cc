@@ -89,6 +89,33 @@ TEST(Gate, AnAnswerGivenLaterIsGatedToo) {
   EXPECT_EQ(client.receive()->status, 200u);
 }
 
+TEST(Gate, S43_AnAnswerThatMustNotLeaveIsReplacedAndOfSeveralNoneLeaves) {
+  TestServer server;
+  Client one(server.address()), several(server.address()), idle(server.address());
+  one.send(get("/gated?5"));
+  several.send(get("/gated?5") + get("/gated?6"));
+  idle.send(get("/echo"));
+  EXPECT_EQ(idle.receive()->status, 200u);
+  ASSERT_TRUE(server.log().await([](auto& log) { return std::ranges::count(log.lines, "/gated") == 3; }));
+  server.on_loop([](Loop& loop) {
+    Response unknown;
+    unknown.status = 503;
+    unknown.body = "unknown";
+    unknown.close = true;
+    loop.replace_output(unknown);
+  });
+  const auto told = one.receive();
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->status, 503u);
+  EXPECT_EQ(told->body, "unknown");
+  one.receive_all();
+  EXPECT_TRUE(one.is_at_end());
+  several.receive_all();
+  EXPECT_TRUE(several.is_at_end()) << "what it would get could not be told apart";
+  idle.send(get("/echo"));
+  EXPECT_EQ(idle.receive()->status, 200u) << "who waits for nothing stays";
+}
+
 TEST(Gate, AStreamBeginsBehindItsGateAndKeepsItsOrder) {
   TestServer server;
   Client client(server.address());

@@ -68,10 +68,18 @@ class Parser final : public beast::http::basic_parser<true> {
         head_.expects_continue = same(plain(value), "100-continue");
         return;
       case field::origin:
-        head_.origin = plain(value);
-        return;
+        return take_once(head_.origin, value, "The request has more than one Origin header.", failure);
       case field::authorization:
-        head_.authorization = plain(value);
+        return take_once(head_.authorization, value, "The request has more than one Authorization header.",
+                         failure);
+      case field::accept:
+        head_.accept = plain(value);
+        return;
+      case field::sec_fetch_site:
+        return take_once(head_.sec_fetch_site, value, "The request has more than one Sec-Fetch-Site header.",
+                         failure);
+      case field::if_none_match:
+        head_.if_none_match = plain(value);
         return;
       case field::unknown:
         if (same(plain(name_text), "last-event-id")) head_.last_event_id = plain(value);
@@ -79,6 +87,13 @@ class Parser final : public beast::http::basic_parser<true> {
       default:
         return;
     }
+  }
+
+  // Who decides by such a header must not be shown another one than a proxy before us has looked at.
+  void take_once(std::string_view& out, beast::string_view value, const char* problem, error_code& failure) {
+    if (out.data() != nullptr) return refuse(problem, failure);
+    out = plain(value);
+    if (out.data() == nullptr) out = "";
   }
 
   const char* finish() {

@@ -11,7 +11,7 @@ namespace turnstile::http {
 struct Head {
   Method method = Method::other;
   std::string_view method_text, path, query;
-  std::string_view host, origin, authorization, last_event_id;
+  std::string_view host, origin, authorization, last_event_id, sec_fetch_site, accept, if_none_match;
   uint64_t content_length = 0;
   bool chunked = false;
   bool http_1_1 = false;

@@ -16,6 +16,8 @@
 
 namespace turnstile::http {
 
+struct Peer;  // http/peer.h
+
 enum class Method : uint8_t { get, post, head, options, other };
 
 // Names a connection for as long as it is open; never used twice in a process. The upper 8 bits are the
@@ -31,7 +33,10 @@ struct Request {
   std::string_view query;          // after '?', not decoded
   std::string_view body;           // at least kBodyPadding readable bytes lie behind it
   std::string_view last_event_id;  // the header of that name
-  std::string_view host, origin, authorization;
+  // ... and of these. Without data: not there; there may be only one of each, but of the last two, where the
+  // last counts.
+  std::string_view host, origin, authorization, sec_fetch_site, accept, if_none_match;
+  const Peer* peer = nullptr;  // who asks; never null where a connection brings the request
   ConnectionId connection = ConnectionId::none;
 };
 inline constexpr size_t kBodyPadding = 64;
@@ -102,6 +107,7 @@ struct Limits {
   size_t max_stream_backlog = 256 * 1024;  // bytes that wait to be written to one stream; more: it is full
   size_t max_loop_backlog = 256 * 1024 * 1024;  // ... to all slow readers of a loop; more: the slowest go
   Duration header_timeout = std::chrono::seconds(10);
+  Duration handshake_timeout = std::chrono::seconds(10);
   Duration body_timeout = std::chrono::seconds(10);
   Duration idle_timeout = std::chrono::seconds(75);
   Duration write_timeout = std::chrono::seconds(30);  // a reader that takes nothing for so long is cut off;
@@ -139,6 +145,11 @@ class Loop {
   virtual void open_gate(uint64_t gate) = 0;
   // Cuts off every connection that has something to send: it never leaves. Not from within Handler::handle().
   virtual void drop_output() = 0;
+  // The same, but whose one answer has not begun to leave is told this instead, and then cut off.
+  virtual void replace_output(const Response& instead) {
+    (void)instead;
+    drop_output();
+  }
   virtual size_t connections() const = 0;
 };
 

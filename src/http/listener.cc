@@ -17,19 +17,25 @@
 namespace turnstile::http {
 namespace {
 
-constexpr std::string_view kUnixPrefix = "unix:";
+constexpr std::string_view kUnixPrefix = "unix:", kTlsPrefix = "https://", kPlainPrefix = "http://";
 constexpr mode_t kUnixMode = 0660;
+constexpr std::string_view kInUse = "another program already does";
 
 std::unexpected<Error> cannot_listen(std::string_view address, int error) {
   if (error == EADDRINUSE)
-    return fail(fmt::format(
-        "Cannot listen on {}: another program already does. Stop it or choose another address.", address));
+    return fail(fmt::format("Cannot listen on {}: {}. Stop it or choose another address.", address, kInUse));
   return fail(fmt::format("Cannot listen on {}: {}.", address, std::strerror(error)));
 }
 
 std::unexpected<Error> not_an_address(std::string_view text) {
   return fail(fmt::format(
       "\"{}\" is not an address to listen on; give HOST:PORT, [IPV6-ADDRESS]:PORT or unix:PATH.", text));
+}
+
+std::string_view without_scheme(std::string_view address) {
+  for (const std::string_view prefix : {kTlsPrefix, kPlainPrefix})
+    if (address.starts_with(prefix)) return address.substr(prefix.size());
+  return address;
 }
 
 bool set(int fd, int level, int option, int value) {
@@ -78,6 +84,8 @@ Result<void> clear_way(const std::string& path, const sockaddr_un& address) {
 
 }  // namespace
 
+bool says_in_use(const Error& error) { return error.message.find(kInUse) != std::string::npos; }
+
 std::string bound_address(int fd) {
   sockaddr_storage bound{};
   socklen_t size = sizeof bound;
@@ -92,11 +100,23 @@ std::string bound_address(int fd) {
 
 bool is_loopback(std::string_view address) {
   if (address.starts_with(kUnixPrefix)) return true;
+  address = without_scheme(address);
   const std::string_view host = address.substr(0, address.rfind(':'));
   return host == "localhost" || host == "[::1]" || host.starts_with("127.");
 }
 
-Result<Listener> Listener::open(std::string_view address) {
+Result<Listener> Listener::open(std::string_view address, bool tls) {
+  const std::string_view rest = without_scheme(address);
+  if (rest.size() != address.size()) {
+    if (rest.starts_with(kUnixPrefix)) return not_an_address(address);
+    tls = address.starts_with(kTlsPrefix);
+  }
+  Result<Listener> listener = open_plain(rest);
+  if (listener) listener->tls_ = tls && listener->family_ != AF_UNIX;
+  return listener;
+}
+
+Result<Listener> Listener::open_plain(std::string_view address) {
   if (address.starts_with(kUnixPrefix)) return open_unix(std::string(address.substr(kUnixPrefix.size())));
   const size_t colon = address.rfind(':');
   if (colon == address.npos) return not_an_address(address);
@@ -159,7 +179,7 @@ Result<Listener> Listener::open_unix(const std::string& path) {
   return Listener(std::move(fd), AF_UNIX, text);
 }
 
-Result<Listener> Listener::adopt(UniqueFd fd) {
+Result<Listener> Listener::adopt(UniqueFd fd, bool tls) {
   std::string address = bound_address(fd.get());
   if (address.empty())
     return fail("A socket that was passed is neither TCP's nor a unix socket with a path.");
@@ -167,7 +187,9 @@ Result<Listener> Listener::adopt(UniqueFd fd) {
                      : address.starts_with('[')       ? AF_INET6
                                                       : AF_INET;
   if (family != AF_UNIX) set_tcp_options(fd.get());
-  return Listener(std::move(fd), family, std::move(address), false);
+  Listener listener(std::move(fd), family, std::move(address), false);
+  listener.tls_ = tls && family != AF_UNIX;
+  return listener;
 }
 
 void Listener::close() {

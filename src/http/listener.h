@@ -9,6 +9,9 @@
 
 namespace turnstile::http {
 
+// Of Listener::open(): another program listens there. That may pass by itself, unlike a wrong address.
+bool says_in_use(const Error& error);
+
 // Where a socket is bound, written like the addresses of Listener::open(); empty: it is of no kind that is
 // served.
 std::string bound_address(int fd);
@@ -20,10 +23,11 @@ bool is_loopback(std::string_view address);
 class Listener {
  public:
   // "HOST:PORT", "[ADDRESS]:PORT" or "unix:PATH"; an empty host or * is every IPv4 address, port 0 any free
-  // port.
-  static Result<Listener> open(std::string_view address);
+  // port. "https://" before it: TLS is spoken there; "http://": it is not; else `tls` says so, but of unix
+  // sockets.
+  static Result<Listener> open(std::string_view address, bool tls = false);
   // One that listens already and was given to us by who made it: when we close it, it listens on.
-  static Result<Listener> adopt(UniqueFd fd);
+  static Result<Listener> adopt(UniqueFd fd, bool tls = false);
 
   Listener(Listener&& from) noexcept = default;
   Listener& operator=(Listener&&) = delete;
@@ -31,12 +35,15 @@ class Listener {
 
   int fd() const { return fd_.get(); }
   int family() const { return family_; }
-  const std::string& address() const { return address_; }  // with the real port
+  bool is_tls() const { return tls_; }
+  // With the real port, and with "https://" where TLS is spoken.
+  std::string address() const { return tls_ ? "https://" + address_ : address_; }
   void close();
 
  private:
   Listener(UniqueFd fd, int family, std::string address, bool own = true)
       : fd_(std::move(fd)), family_(family), address_(std::move(address)), own_(own) {}
+  static Result<Listener> open_plain(std::string_view address);
   static Result<Listener> open_unix(const std::string& path);
   static Result<Listener> open_tcp(std::string_view address, const std::string& host,
                                    const std::string& port);
@@ -45,6 +52,7 @@ class Listener {
   int family_;
   std::string address_;
   bool own_;  // not adopted
+  bool tls_ = false;
 };
 
 }  // namespace turnstile::http

@@ -3,6 +3,11 @@
 #include "base/check.h"
 
 namespace turnstile::http {
+namespace {
+
+constexpr char kTlsGreeting = 0x16;  // the type of a handshake's record
+
+}  // namespace
 
 RequestReader::Result RequestReader::next(InBuffer& in, const Limits& limits, Incoming& incoming) {
   return phase_ == Phase::body ? read_body(in, incoming) : read_head(in, limits, incoming);
@@ -22,8 +27,11 @@ RequestReader::Result RequestReader::read_head(InBuffer& in, const Limits& limit
   // No further than a head may be long: what follows must not decide between two refusals, or it would depend
   // on how much of it has come.
   const HeadScan::Result found = scan_.scan(in.view().substr(0, limits.max_head));
-  if (found == HeadScan::Result::malformed)
+  if (found == HeadScan::Result::malformed) {
+    if (in.view().front() == kTlsGreeting)
+      return refuse(incoming, 400, "This port does not speak TLS: ask it with http:// and not https://.");
     return refuse(incoming, 400, "The request head has a line that is folded or does not end with CR LF.");
+  }
   if (found == HeadScan::Result::incomplete) {
     if (in.size() > limits.max_head) return refuse(incoming, 431, "The request head is too large.");
     return Result::incomplete;
@@ -80,6 +88,9 @@ RequestReader::Result RequestReader::deliver(InBuffer& in, const Head& head, Inc
   request.host = head.host;
   request.origin = head.origin;
   request.authorization = head.authorization;
+  request.sec_fetch_site = head.sec_fetch_site;
+  request.accept = head.accept;
+  request.if_none_match = head.if_none_match;
   incoming.http_1_1 = head.http_1_1;
   incoming.keep_alive = head.keep_alive;
   return Result::complete;

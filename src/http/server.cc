@@ -25,10 +25,11 @@ Result<void> Server::start() {
   TS_CHECK(!acceptor_, "a server is started once");
   Result<std::vector<Listener>> listeners = open_listeners();
   if (!listeners) return std::unexpected(listeners.error());
+  if (Result<void> loaded = load_tls(*listeners); !loaded) return loaded;
   for (const Listener& listener : *listeners) addresses_.push_back(listener.address());
   const Result<Room> room = find_room();
   if (!room) return std::unexpected(room.error());
-  acceptor_ = std::make_unique<Acceptor>(*std::move(listeners), loops_, *room, statistics_);
+  acceptor_ = std::make_unique<Acceptor>(*std::move(listeners), loops_, *room, statistics_, tls_.get());
   acceptor_->start();
   for (const auto& loop : loops_) loop->create_handler(settings_.handler);
   for (const auto& loop : loops_) loop->start();
@@ -37,6 +38,7 @@ Result<void> Server::start() {
 }
 
 Result<std::vector<Listener>> Server::open_listeners() {
+  const bool tls = !settings_.tls.certificate.empty();
   std::vector<Listener> listeners;
   const auto keep = [&](Result<Listener> listener) -> Result<void> {
     if (!listener) return std::unexpected(listener.error());
@@ -44,11 +46,31 @@ Result<std::vector<Listener>> Server::open_listeners() {
     return {};
   };
   for (UniqueFd& fd : settings_.passed)
-    if (Result<void> kept = keep(Listener::adopt(std::move(fd))); !kept) return std::unexpected(kept.error());
+    if (Result<void> kept = keep(Listener::adopt(std::move(fd), tls)); !kept)
+      return std::unexpected(kept.error());
   if (!listeners.empty()) return listeners;
   for (const std::string& address : settings_.listen)
-    if (Result<void> kept = keep(Listener::open(address)); !kept) return std::unexpected(kept.error());
+    if (Result<void> kept = keep(Listener::open(address, tls)); !kept) return std::unexpected(kept.error());
   return listeners;
+}
+
+Result<void> Server::load_tls(const std::vector<Listener>& listeners) {
+  for (const Listener& listener : listeners) {
+    if (!listener.is_tls() || tls_) continue;
+    if (settings_.tls.certificate.empty() || settings_.tls.key.empty())
+      return fail(
+          fmt::format("Cannot listen on {}: TLS needs a certificate and its key.", listener.address()));
+    Result<std::unique_ptr<TlsContext>> tls = TlsContext::load(settings_.tls);
+    if (!tls) return std::unexpected(tls.error());
+    tls_ = *std::move(tls);
+  }
+  return {};
+}
+
+Result<void> Server::reload_tls() { return tls_ ? tls_->reload() : Result<void>{}; }
+
+std::vector<std::string> Server::certificate_names() const {
+  return tls_ ? tls_->names() : std::vector<std::string>();
 }
 
 // After everything of the server's own is open.

@@ -9,6 +9,7 @@
 #include "base/unique_fd.h"
 #include "http/http.h"
 #include "http/statistics.h"
+#include "http/tls_context.h"
 
 namespace turnstile::http {
 
@@ -18,12 +19,15 @@ class Listener;
 struct Room;
 
 struct ServerSettings {
-  std::vector<std::string> listen;  // "HOST:PORT", "[::1]:PORT", "unix:PATH"; port 0 = any
-  unsigned loops = 1;               // threads, 1 to 255
+  // "HOST:PORT", "[::1]:PORT", "unix:PATH"; port 0 = any. With "https://" before it, or by `tls`: TLS.
+  std::vector<std::string> listen;
+  unsigned loops = 1;  // threads, 1 to 255
   Limits limits;
   HandlerFactory handler;  // called once for each loop, in start(), on the caller's thread
   // Sockets that listen already. If there are any, `listen` is not looked at.
   std::vector<UniqueFd> passed = {};
+  // With a certificate: every TCP listener speaks TLS, but those that are told "http://".
+  TlsFiles tls = {};
 };
 
 // Threads: start(), stop_accepting() and shutdown() by one thread that is not a loop's; the rest by any.
@@ -41,6 +45,13 @@ class Server {
   Loop& loop(size_t index);
   const Statistics& statistics() const { return statistics_; }
 
+  // Reads certificate, key and CA again, for the connections that come. After an error all is as before. By
+  // any thread.
+  Result<void> reload_tls();
+
+  // The DNS names in the certificate that was read at the start; none without TLS.
+  std::vector<std::string> certificate_names() const;
+
   // Closes the listeners; open connections go on.
   void stop_accepting();
   // Stops accepting, closes idle connections and streams, waits at most `patience` for answers under way
@@ -49,11 +60,13 @@ class Server {
 
  private:
   Result<std::vector<Listener>> open_listeners();
+  Result<void> load_tls(const std::vector<Listener>& listeners);
   Result<Room> find_room() const;
 
   ServerSettings settings_;
   Statistics statistics_;
   std::vector<std::string> addresses_;
+  std::unique_ptr<TlsContext> tls_;  // none: no listener needs it
   std::vector<std::unique_ptr<EventLoop>> loops_;
   std::unique_ptr<Acceptor> acceptor_;
   bool running_ = false;

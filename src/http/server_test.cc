@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <unistd.h>
 
 #include <algorithm>
 #include <cstring>
@@ -52,6 +53,19 @@ TEST(Server, SaysWhatIsWrongWithAnAddress) {
   EXPECT_EQ(error_of(try_start({"127.0.0.1:0", first.address()})),
             "Cannot listen on " + first.address() +
                 ": another program already does. Stop it or choose another address.");
+}
+
+TEST(Server, SaysWhoHasConnected) {
+  const Folder folder;
+  const auto peer_at = [](const std::string& address) {
+    TestServer server({}, 1, address);
+    Client client(server.address());
+    client.send(get("/peer"));
+    return client.receive()->body;
+  };
+  EXPECT_EQ(peer_at("127.0.0.1:0"), "plain 127.0.0.1 - ");
+  EXPECT_EQ(peer_at("[::1]:0"), "plain ::1 - ");
+  EXPECT_EQ(peer_at("unix:" + folder / "socket"), "plain unix " + std::to_string(::getuid()) + " ");
 }
 
 TEST(Server, ListensOnIPv6) {

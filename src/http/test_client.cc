@@ -1,18 +1,24 @@
 #include "http/test_client.h"
 
 #include <arpa/inet.h>
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <openssl/err.h>
+#include <openssl/ssl.h>
 #include <poll.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include <algorithm>
+#include <csignal>
 #include <cstring>
 #include <future>
 
 #include "base/check.h"
+#include "http/peer.h"
+#include "http/test_certificates.h"
 
 namespace turnstile::http {
 namespace {
@@ -23,6 +29,7 @@ constexpr auto kPatience = std::chrono::seconds(kPatienceSeconds);
 int connect_to(const std::string& address, int receive_buffer) {
   sockaddr_storage storage{};
   socklen_t size = 0;
+  if (address.starts_with("https://")) return connect_to(address.substr(8), receive_buffer);
   if (address.starts_with("unix:")) {
     auto& to = reinterpret_cast<sockaddr_un&>(storage);
     to.sun_family = AF_UNIX;
@@ -58,22 +65,68 @@ size_t content_length(const std::string& head) {
 
 }  // namespace
 
-Client::Client(const std::string& address, int receive_buffer) : fd_(connect_to(address, receive_buffer)) {}
+Client::Client(const std::string& address, const ClientTls& tls, int receive_buffer)
+    : fd_(connect_to(address, receive_buffer)) {
+  if (address.starts_with("https://")) greet(tls);
+}
 
 Client::~Client() {
+  SSL_free(ssl_);
   if (fd_ >= 0) ::close(fd_);
 }
 
+void Client::greet(const ClientTls& tls) {
+  ::signal(SIGPIPE, SIG_IGN);  // OpenSSL writes without MSG_NOSIGNAL
+  SSL_CTX* const context = SSL_CTX_new(TLS_client_method());
+  SSL_CTX_set_session_cache_mode(context, SSL_SESS_CACHE_CLIENT | SSL_SESS_CACHE_NO_INTERNAL);
+  SSL_CTX_set_options(context, SSL_OP_IGNORE_UNEXPECTED_EOF);
+  if (tls.version != 0) {
+    SSL_CTX_set_min_proto_version(context, tls.version);
+    SSL_CTX_set_max_proto_version(context, tls.version);
+  }
+  if (tls.ciphers) SSL_CTX_set_cipher_list(context, tls.ciphers);
+  if (!tls.certificate.empty()) {
+    SSL_CTX_use_certificate_chain_file(context, tls.certificate.c_str());
+    SSL_CTX_use_PrivateKey_file(context, tls.key.c_str(), SSL_FILETYPE_PEM);
+  }
+  ssl_ = SSL_new(context);
+  SSL_CTX_free(context);
+  if (!tls.protocols.empty())
+    SSL_set_alpn_protos(ssl_, reinterpret_cast<const unsigned char*>(tls.protocols.data()),
+                        unsigned(tls.protocols.size()));
+  if (tls.resume) SSL_set_session(ssl_, tls.resume);
+  if (tls.before_last) {
+    SSL_set_msg_callback(ssl_,
+                         [](int writes, int, int type, const void* bytes, size_t size, SSL*, void* act) {
+                           if (writes && type == SSL3_RT_HANDSHAKE && size > 0 &&
+                               *static_cast<const char*>(bytes) == SSL3_MT_FINISHED)
+                             (*static_cast<const std::function<void()>*>(act))();
+                         });
+    SSL_set_msg_callback_arg(ssl_, const_cast<std::function<void()>*>(&tls.before_last));
+  }
+  SSL_set_fd(ssl_, fd_);
+  greeted_ = SSL_connect(ssl_) == 1;
+  ERR_clear_error();
+}
+
+ssl_session_st* Client::session() { return SSL_get1_session(ssl_); }
+
+bool tests_speak_tls() { return ::getenv("TURNSTILE_TEST_TLS") != nullptr; }
+
 bool Client::send(std::string_view bytes) {
   while (!bytes.empty()) {
-    const ssize_t count = ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
+    const ssize_t count = ssl_ ? SSL_write(ssl_, bytes.data(), int(bytes.size()))
+                               : ::send(fd_, bytes.data(), bytes.size(), MSG_NOSIGNAL);
     if (count <= 0) return false;
     bytes.remove_prefix(size_t(count));
   }
   return true;
 }
 
-void Client::half_close() { ::shutdown(fd_, SHUT_WR); }
+void Client::half_close() {
+  if (ssl_) SSL_shutdown(ssl_);
+  ::shutdown(fd_, SHUT_WR);
+}
 
 void Client::reset() {
   const linger at_once{.l_onoff = 1, .l_linger = 0};
@@ -84,7 +137,7 @@ void Client::reset() {
 
 bool Client::read_more() {
   char bytes[65536];
-  const ssize_t count = ::recv(fd_, bytes, sizeof bytes, 0);
+  const ssize_t count = ssl_ ? SSL_read(ssl_, bytes, sizeof bytes) : ::recv(fd_, bytes, sizeof bytes, 0);
   if (count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) ADD_FAILURE() << "nothing came for too long";
   if (count <= 0) return false;
   input_.append(bytes, size_t(count));
@@ -125,7 +178,16 @@ bool Client::is_at_end() { return input_.empty() && !read_more() && input_.empty
 
 bool Client::has_input() {
   pollfd waiting{.fd = fd_, .events = POLLIN, .revents = 0};
-  return !input_.empty() || ::poll(&waiting, 1, 0) > 0;
+  if (!input_.empty()) return true;
+  if (!ssl_) return ::poll(&waiting, 1, 0) > 0;
+  // What has come may be a ticket, which is nothing to the test.
+  const int flags = ::fcntl(fd_, F_GETFL);
+  ::fcntl(fd_, F_SETFL, flags | O_NONBLOCK);
+  char byte = 0;
+  const int result = SSL_peek(ssl_, &byte, 1);
+  const bool nothing = result <= 0 && SSL_get_error(ssl_, result) == SSL_ERROR_WANT_READ;
+  ::fcntl(fd_, F_SETFL, flags);
+  return !nothing;
 }
 
 void TestHandler::Log::add(std::string line) {
@@ -155,6 +217,7 @@ size_t TestHandler::Log::count(const std::string& line) {
 // /watch     answers, and asks to be told when the connection goes
 // /gated?N   the same as /echo, behind N
 // /stream    a stream; /stream?N behind N
+// /peer      who asks: "plain" or "tls", the address, the user or "-", the certificate's name
 // /large?N   N bytes
 // /close     answers and closes
 // /leave     closes and answers
@@ -192,7 +255,11 @@ Handled TestHandler::handle(const Request& request, Responder& responder) {
   if (path == "/gated") response.gate = std::stoull(query);
   if (path == "/close") response.close = true;
   if (path == "/leave") loop_.close(request.connection);
-  if (path == "/large") {
+  if (path == "/peer") {
+    const Peer& peer = *request.peer;
+    body = (peer.tls ? "tls " : "plain ") + peer.address + ' ' +
+           (peer.local_unix ? std::to_string(peer.uid) : "-") + ' ' + peer.certificate_name;
+  } else if (path == "/large") {
     body.assign(std::stoul(query), 'x');
   } else {
     body.append(request.method_text).append(" ").append(path).append("?").append(query).append(" ");
@@ -224,12 +291,15 @@ std::string TestHandler::error_body(unsigned status, std::string_view message) {
   return "{\"status\":" + std::to_string(status) + ",\"error\":\"" + std::string(message) + "\"}";
 }
 
-TestServer::TestServer(Limits limits, unsigned loops, std::string address) {
+TestServer::TestServer(Limits limits, unsigned loops, std::string address, TlsFiles tls) {
+  static const TestCertificates certificates;
+  if (tls.certificate.empty() && tests_speak_tls()) tls = certificates.server();
   server_ = std::make_unique<Server>(
       ServerSettings{.listen = {std::move(address)},
                      .loops = loops,
                      .limits = std::move(limits),
-                     .handler = [this](Loop& loop) { return std::make_unique<TestHandler>(loop, log_); }});
+                     .handler = [this](Loop& loop) { return std::make_unique<TestHandler>(loop, log_); },
+                     .tls = std::move(tls)});
   const auto started = server_->start();
   TS_CHECK(started.has_value(), started ? "" : started.error().message);
 }
@@ -284,6 +354,20 @@ ConnectionId TestServer::await_stream() {
 
 std::unique_ptr<Client> TestServer::connect_with(std::string_view bytes) {
   std::unique_ptr<Client> client;
+  if (address().starts_with("https://")) {
+    // The loop must answer the greeting; then it is held until everything has come that follows it.
+    const auto held = std::make_shared<std::promise<void>>(), sent = std::make_shared<std::promise<void>>();
+    client = std::make_unique<Client>(address(), ClientTls{.before_last = [&] {
+                                        server_->loop(0).post([held, sent] {
+                                          held->set_value();
+                                          sent->get_future().wait();
+                                        });
+                                        held->get_future().wait();
+                                      }});
+    client->send(bytes);
+    sent->set_value();
+    return client;
+  }
   on_loop([&](Loop&) {  // which accepts nobody meanwhile
     client = std::make_unique<Client>(address());
     client->send(bytes);

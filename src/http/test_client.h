@@ -14,6 +14,9 @@
 
 #include "http/server.h"
 
+struct ssl_st;
+struct ssl_session_st;
+
 namespace turnstile::http {
 
 // One answer as a client sees it.
@@ -23,10 +26,26 @@ struct Answer {
   std::string body;
 };
 
+// How a client greets a server with TLS.
+struct ClientTls {
+  std::string certificate = {}, key = {};  // files; empty: it shows none
+  int version = 0;                         // only this one, as OpenSSL counts them; 0: any
+  const char* ciphers = nullptr;           // of TLS 1.2
+  std::string_view protocols = {};         // to offer by ALPN, each behind its length
+  ssl_session_st* resume = nullptr;        // as session() has given it
+  std::function<void()> before_last = {};  // called before the last that TLS 1.3 has a client say
+};
+
+// Tests whose server speaks TLS because the environment says so (TestServer); others are skipped there.
+bool tests_speak_tls();
+
 // A blocking connection. Every wait ends after half a minute, with a failed test and not with a hanging one.
 class Client {
  public:
-  explicit Client(const std::string& address, int receive_buffer = 0);  // as Server::addresses() gives it
+  // As Server::addresses() gives it: with TLS where it begins with "https://".
+  explicit Client(const std::string& address, int receive_buffer = 0)
+      : Client(address, ClientTls{}, receive_buffer) {}
+  Client(const std::string& address, const ClientTls& tls, int receive_buffer = 0);
   ~Client();
   Client(const Client&) = delete;
   Client& operator=(const Client&) = delete;
@@ -46,10 +65,19 @@ class Client {
   // Whether something has come and is not read yet; does not wait.
   bool has_input();
 
+  // With TLS: whether the handshake succeeded, and what came of it.
+  bool is_greeted() const { return greeted_; }
+  ssl_st* ssl() { return ssl_; }
+  // To resume it later; the caller's to free.
+  ssl_session_st* session();
+
  private:
   bool read_more();
+  void greet(const ClientTls& tls);
 
   int fd_ = -1;
+  ssl_st* ssl_ = nullptr;
+  bool greeted_ = false;
   std::string input_;
 };
 
@@ -90,7 +118,9 @@ class TestHandler final : public Handler {
 // A running server with TestHandlers.
 class TestServer {
  public:
-  explicit TestServer(Limits limits = {}, unsigned loops = 1, std::string address = "127.0.0.1:0");
+  // With TURNSTILE_TEST_TLS in the environment it speaks TLS, but on unix sockets.
+  explicit TestServer(Limits limits = {}, unsigned loops = 1, std::string address = "127.0.0.1:0",
+                      TlsFiles tls = {});
 
   Server& server() { return *server_; }
   const std::string& address() const { return server_->addresses().front(); }
@@ -104,8 +134,9 @@ class TestServer {
   Streamed stream(ConnectionId stream, const std::string& bytes);
   ConnectionId await_waiting();
   ConnectionId await_stream();
-  // A connection whose first bytes are there when the server accepts it, so that no stall of the machine
-  // makes them later than a time-out that is meant for something else.
+  // A connection whose first bytes are there when the server accepts it (with TLS: when it has greeted it),
+  // so that no stall of the machine makes them later than a time-out that is meant for something else. One
+  // loop.
   std::unique_ptr<Client> connect_with(std::string_view bytes);
 
  private:
