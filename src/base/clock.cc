@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
 
 namespace turnstile {
 
@@ -12,6 +13,13 @@ Time TimeSource::wall() const { return std::chrono::time_point_cast<Duration>(sy
 
 Duration TimeSource::steady() const {
   return std::chrono::duration_cast<Duration>(steady_clock::now().time_since_epoch());
+}
+
+Duration TimeSource::boot() const {
+  timespec now{};
+  ::clock_gettime(CLOCK_BOOTTIME, &now);
+  return std::chrono::duration_cast<Duration>(std::chrono::seconds(now.tv_sec) +
+                                              std::chrono::nanoseconds(now.tv_nsec));
 }
 
 const TimeSource& machine_time() {

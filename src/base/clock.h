@@ -13,6 +13,7 @@ class TimeSource {
   virtual ~TimeSource() = default;
   virtual Time wall() const;        // since 1970; an administrator may set it
   virtual Duration steady() const;  // since whenever; only ever grows
+  virtual Duration boot() const;    // the same, and goes on while the machine sleeps
 };
 const TimeSource& machine_time();
 

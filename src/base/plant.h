@@ -71,6 +71,15 @@ namespace turnstile {
   X(resume_with_gap, "who comes back misses the first event")                             \
   X(ids_used_again, "event ids of a life without events are told again")
 
+// Of the replicated store and of who leads:
+#define TURNSTILE_REPLICA_PLANTS(X)                                                       \
+  X(unguarded_write, "a leader writes without asking whether it still leads")             \
+  X(answer_before_confirmed, "a write whose outcome is unknown counts as done")           \
+  X(gap_kept, "a new leader goes on behind a batch that has no end")                      \
+  X(token_reused_after_takeover, "a new leader goes on with the tokens that it has read") \
+  X(missed_log_unnoticed, "a standby goes on although it has missed a part of the log")   \
+  X(renewal_by_deposed_leader, "what changes nothing is told without asking who leads")
+
 // Of the content plugin, between a blob and the lock server:
 #define TURNSTILE_CONTENT_PLANTS(X)                                                                       \
   X(assumed_release_counts, "a release that nobody has confirmed makes this node count as a user")        \
@@ -85,7 +94,8 @@ namespace turnstile {
   X(leaves_aside, "after a crash what was put aside is never brought back")
 
 #define TURNSTILE_ALL_PLANTS(X) \
-  TURNSTILE_ENGINE_PLANTS(X) TURNSTILE_SERVER_PLANTS(X) TURNSTILE_CONTENT_PLANTS(X)
+  TURNSTILE_ENGINE_PLANTS(X)    \
+  TURNSTILE_SERVER_PLANTS(X) TURNSTILE_REPLICA_PLANTS(X) TURNSTILE_CONTENT_PLANTS(X)
 
 enum class Plant : uint8_t {
   none,
