@@ -39,10 +39,6 @@ struct HolderView {
   std::string_view info;
 };
 
-// An answer names at most this many nodes or waiters, and says how many there are: a hundred thousand names
-// would make an answer of megabytes out of a question of a hundred bytes.
-inline constexpr size_t kMostNamed = 100;
-
 // The first of perhaps many nodes.
 struct NodesView {
   uint32_t count = 0;                       // of all of them
@@ -142,6 +138,7 @@ struct ListAnswer {
   std::vector<StatusAnswer> page;
   bool more = false;  // ask again after `next`; the page may be short, or empty, and more follow
   LaneName next;
+  std::optional<uint64_t> matched;  // if that was asked for
 };
 
 struct ReferencesAnswer {

@@ -81,14 +81,31 @@ struct SubscribeCommand {
   BondId bond = BondId::none;
 };
 
-// Which lanes to list, in the order of (resource, operation), after the cursor.
 enum class LaneState : uint8_t { idle, held, waiting, completed };
+// What people ask for: `active` is held or waiting, `queued` whatever somebody waits for, held or not.
+enum class LaneGroup : uint8_t { any, active, queued };
+// `queue`: the longest queue first. `since`: the oldest hold first, what is not held last. Lanes that are
+// equal in that stand in the order of their names, (resource, operation).
+enum class ListOrder : uint8_t { name, queue, since };
+
+// An answer names at most this many nodes or waiters, and says how many there are: a hundred thousand names
+// would make an answer of megabytes out of a question of a hundred bytes.
+inline constexpr size_t kMostNamed = 100;
+
+// Which lanes to list (S33, S57).
 struct ListCommand {
-  std::string_view prefix;  // of the resource id
-  OperationName operation;  // empty: all
-  std::optional<LaneState> state;
-  LaneName after;  // empty resource: from the beginning
+  std::string_view prefix{};    // of the resource id
+  std::string_view contains{};  // a part of the resource id
+  OperationName operation{};    // empty: all
+  std::optional<LaneState> state{};
+  LaneGroup group = LaneGroup::any;
+  NodeId node{};     // holds it, or is one of the first kMostNamed that wait; empty: whoever
+  LaneName after{};  // empty resource: from the beginning; only in the order of names
   uint32_t limit = 100;
+  ListOrder order = ListOrder::name;
+  bool count = false;           // tell how many match, wherever the page begins and ends
+  uint32_t names = kMostNamed;  // so many waiters and nodes of each lane, at most kMostNamed
+  Prefixes within{};            // what the caller may see
 };
 
 }  // namespace turnstile

@@ -36,7 +36,8 @@ enum class RecordKind : uint8_t {
   token_mark = 14,        // number: every token up to this one may have been used
   queue_ended = 15,       // lane, number=highest ticket, and the rest as ending_set: all waiters up to that
                           // ticket have ended so, which is remembered until then (a zero: not at all)
-  endings_voided = 16,    // lane, until: no skip that is remembered up to then is any more (S13)
+  endings_voided = 16,    // lane, number=a token: no skip that an earlier hold has left is remembered any
+                          // more (S13). Without a number, as it was once written: none up to `until`
   event_mark = 17,        // number: the id of the latest event; the journal's own, for the event log (S28)
   life_mark = 18,         // number: the first event id of a life; the service's own, as is that of
                           // event_mark: an id that was told is never used again (S28)

@@ -9,7 +9,7 @@
 namespace turnstile {
 
 Engine::Engine(EngineSettings settings, CommitSink& sink, Token first_token)
-    : settings_(std::move(settings)), sink_(sink), operations_(settings_.operations) {
+    : settings_(std::move(settings)), sink_(&sink), operations_(settings_.operations) {
   counters_.raise_tokens(uint64_t(first_token));
   TS_CHECK(settings_.shards > 0, "there is at least one shard");
   for (uint32_t i = 0; i < settings_.shards; ++i) shards_.push_back(std::make_unique<Shard>());
@@ -42,7 +42,7 @@ auto Engine::with_known_resource(ResourceId id, Time now, Effects& out, Step ste
   Rules rules(settings_, counters_, false, nothing, now, out);
   auto answer = step(rules);
   TS_CHECK(nothing.empty() && out.events.empty(), "a look at an unknown resource changes nothing");
-  out.sequence = sink_.latest();
+  out.sequence = sink_->latest();
   return answer;
 }
 

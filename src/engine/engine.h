@@ -39,6 +39,9 @@ class Engine {
  public:
   // Tokens start above `first_token`, and above every one that is loaded.
   Engine(EngineSettings settings, CommitSink& sink, Token first_token);
+  // Before finish_load(): what is only loaded commits nothing, and may be loaded before anybody knows for
+  // whom.
+  void use(CommitSink& sink) { sink_ = &sink; }
   ~Engine();
 
   LockAnswer lock(const LockCommand& command, Time now, Effects& out);
@@ -92,6 +95,9 @@ class Engine {
   struct Loaded {
     size_t resources = 0, holds = 0, waiters = 0;
   };
+  // While more may be loaded, once all steps up to `latest` have been: forgets what has run out by then and
+  // what is empty, of which no record tells. Without that a log that never ends would pile it up.
+  void tidy_loaded(Time latest);
   Result<Loaded> finish_load(Time now, Effects& out, const std::function<void(Effects&)>& after_step);
   // Once more the full time, if finishing took long: until the server answers, nobody could renew.
   void restart_times(Time now);
@@ -99,8 +105,15 @@ class Engine {
   void dump(const std::function<void(const Record&)>& write);
 
   const EngineSettings& settings() const { return settings_; }
+  uint64_t waiter_count() const { return counters_.waiters.load(std::memory_order_relaxed); }
+  uint64_t reference_count() const { return counters_.references.load(std::memory_order_relaxed); }
   uint64_t result_bytes() const { return counters_.result_bytes.load(std::memory_order_relaxed); }
   size_t resource_count() const;
+  // How many lanes have a completion, by the name that metrics have for their operation; kept as it changes.
+  template <class Visit>
+  void for_each_kept(Visit visit) const {
+    operations_.for_each_kept(visit);
+  }
   // Called for each held lane and each queue; for gauges after recovery.
   void for_each_lane(const std::function<void(std::string_view operation, bool held, size_t waiters)>& visit);
 
@@ -124,7 +137,7 @@ class Engine {
   bool has_room_for(ResourceId id, const Shard& shard) const;
 
   const EngineSettings settings_;
-  CommitSink& sink_;
+  CommitSink* sink_;
   Operations operations_;
   Counters counters_;
   LoadedTexts last_texts_;  // while loading

@@ -19,12 +19,12 @@ auto Engine::run_step(Shard& shard, Resource& resource, Time now, Effects& out, 
     ~Unpin() { shard.unpin(resource); }
   } unpin{shard, resource};
   const Locked lock(resource.mutex);
-  Rules rules(settings_, counters_, sink_.wants_records(), resource, now, out);
+  Rules rules(settings_, counters_, sink_->wants_records(), resource, now, out);
   auto answer = step(rules);
   rules.finish();
   out.at = now;
   const bool changed = !out.records.empty() || !out.events.empty();
-  out.sequence = changed ? sink_.commit(out) : sink_.latest();
+  out.sequence = changed ? sink_->commit(out) : sink_->latest();
   shard.note(resource, resource.empty(), rules.next_deadline());
   return answer;
 }

@@ -14,8 +14,8 @@ bool Engine::release_node_some(ReleaseNodeWalk& walk, size_t most_resources, Tim
   }
   const NodeId node(walk.node_);
   const bool finished = walk_some(walk.place_, most_resources, {}, [&](Shard& shard, Resource& resource) {
-    bool uses = false;
-    {
+    bool uses = is_within(walk.within_, resource.id);
+    if (uses) {
       Effects none;
       const Locked lock(resource.mutex);
       uses = Rules(settings_, counters_, false, resource, now, none).has_reference(node);
@@ -28,7 +28,7 @@ bool Engine::release_node_some(ReleaseNodeWalk& walk, size_t most_resources, Tim
     after_step(out);
   });
   walk.answer_.changed = walk.answer_.count > 0;
-  walk.sequence_ = sink_.latest();
+  walk.sequence_ = sink_->latest();
   return finished;
 }
 
@@ -51,6 +51,19 @@ void Engine::load(const Record& record) {
     rules.load(record, operation.get(), last_texts_);
   }
   shard.unpin(resource);
+}
+
+void Engine::tidy_loaded(Time latest) {
+  walk_all([&](Shard& shard, Resource& resource) {
+    {
+      Effects none;
+      const Locked lock(resource.mutex);
+      Rules(settings_, counters_, false, resource, latest, none).tidy_loaded();
+      shard.note(resource, resource.empty(), kNever);
+    }
+    shard.unpin(resource);
+  });
+  operations_.forget_unused();
 }
 
 Result<Engine::Loaded> Engine::finish_load(Time now, Effects& out,

@@ -24,22 +24,42 @@ size_t texts_in(const StatusAnswer& status) {
 
 ListWalk::ListWalk(const ListCommand& command)
     : prefix_(command.prefix),
+      contains_(command.contains),
       operation_(command.operation.text),
+      node_(command.node.text),
+      within_(command.within.begin(), command.within.end()),
       after_(command.after.resource.text, command.after.operation.text),
-      state_(command.state),
-      limit_(command.limit) {}
+      wanted_([&] {
+        ListCommand rest = command;
+        rest.prefix = rest.contains = {};
+        rest.operation = {};
+        rest.after = {};
+        rest.within = {};
+        rest.node = NodeId(node_);
+        return rest;
+      }()) {}
+
+bool ListWalk::may_have(std::string_view resource) const {
+  if (!contains_.empty() && resource.find(contains_) == resource.npos) return false;
+  if (!is_within(within_, resource)) return false;
+  if (wanted_.count || wanted_.order != ListOrder::name) return true;
+  if (resource < after_.first) return false;
+  const bool full = lowest_.size() >= wanted_.limit;
+  return !full || !dropped_ || resource <= std::get<1>(*lowest_.rbegin());
+}
 
 // A lane that is listed. May come twice.
-void ListWalk::consider(std::string_view resource, std::string_view operation) {
-  if (!operation_.empty() && operation != operation_) return;
-  using View = std::pair<std::string_view, std::string_view>;
-  const View key(resource, operation);
-  if (!after_.first.empty() && key <= View(after_)) return;
-  if (lowest_.size() < limit_ || key < View(*lowest_.rbegin()))
-    lowest_.emplace(resource, operation);
+void ListWalk::consider(uint64_t rank, std::string_view resource, std::string_view operation) {
+  ++matched_;
+  using Name = std::pair<std::string_view, std::string_view>;
+  if (!after_.first.empty() && Name(resource, operation) <= Name(after_)) return;
+  using View = std::tuple<uint64_t, std::string_view, std::string_view>;
+  const View key(rank, resource, operation);
+  if (lowest_.size() < wanted_.limit || key < View(*lowest_.rbegin()))
+    lowest_.emplace(rank, resource, operation);
   else if (key > View(*lowest_.rbegin()))
     dropped_ = true;
-  if (lowest_.size() <= limit_) return;
+  if (lowest_.size() <= wanted_.limit) return;
   lowest_.erase(std::prev(lowest_.end()));
   dropped_ = true;
 }
@@ -55,16 +75,15 @@ bool Engine::list_some(ListWalk& walk, size_t most_resources, Time now) {
 }
 
 void Engine::look(Resource& resource, ListWalk& walk, Time now) {
-  // By its name alone, which never changes, most of a long walk's resources are out of the question.
   const std::string_view id = resource.id;
-  if (id < walk.after_.first) return;
-  const bool full = walk.lowest_.size() >= walk.limit_;
-  if (full && walk.dropped_ && id > walk.lowest_.rbegin()->first) return;
+  if (!walk.may_have(id)) return;
   const Locked lock(resource.mutex);
   const Rules rules(settings_, counters_, false, resource, now, walk.effects_);
   for (const Lane* lane = resource.lanes.get(); lane != nullptr; lane = lane->next.get()) {
-    if (!rules.is_listed(*lane, walk.state_)) continue;
-    walk.consider(id, lane->rules().name);
+    const std::string_view operation = lane->rules().name;
+    if (!walk.operation_.empty() && operation != walk.operation_) continue;
+    if (!rules.is_listed(*lane, walk.wanted_)) continue;
+    walk.consider(rules.rank_of(*lane, walk.wanted_.order), id, operation);
   }
 }
 
@@ -72,28 +91,31 @@ void Engine::look(Resource& resource, ListWalk& walk, Time now) {
 void Engine::read_page(ListWalk& walk, Time now) {
   ListAnswer& answer = walk.answer_;
   answer.more = walk.dropped_;
+  if (walk.wanted_.count) answer.matched = walk.matched_;
   size_t bytes = 0;
-  for (auto key = walk.lowest_.begin(); key != walk.lowest_.end(); ++key) {
+  for (const auto& [rank, id, operation] : walk.lowest_) {
     if (bytes > kMostPageBytes) {
       answer.more = true;
       break;
     }
-    answer.next = {OperationName(key->second), ResourceId(key->first)};
-    Shard& shard = shard_of(ResourceId(key->first));
-    Resource* resource = shard.pin(ResourceId(key->first));
+    answer.next = {OperationName(operation), ResourceId(id)};
+    Shard& shard = shard_of(ResourceId(id));
+    Resource* resource = shard.pin(ResourceId(id));
     if (resource == nullptr) continue;
     {
       const Locked lock(resource->mutex);
       Rules rules(settings_, counters_, false, *resource, now, walk.effects_);
-      const Lane* lane = rules.find_lane(OperationName(key->second));
-      if (lane != nullptr && rules.is_listed(*lane, walk.state_)) {
-        answer.page.push_back(rules.lane_status(*lane));
+      const Lane* lane = rules.find_lane(OperationName(operation));
+      if (lane != nullptr && rules.is_listed(*lane, walk.wanted_)) {
+        answer.page.push_back(rules.lane_status(*lane, walk.wanted_.names));
         bytes += texts_in(answer.page.back());
       }
     }
     shard.unpin(*resource);
   }
-  walk.effects_.sequence = sink_.latest();
+  // Where a lane stands in another order changes all the time: there is no place to go on from.
+  if (walk.wanted_.order != ListOrder::name) answer.more = false;
+  walk.effects_.sequence = sink_->latest();
 }
 
 }  // namespace turnstile

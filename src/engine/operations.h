@@ -21,6 +21,7 @@ struct Operation {
   // Lanes, and calls under way. Not counted for the configured ones, which are never forgotten: a counter
   // that every request of every thread changes would cost more than all the rest.
   mutable std::atomic<uint32_t> uses{0};
+  mutable std::atomic<uint64_t> kept{0};  // lanes with a completion
 
   std::string_view metric_name() const {
     return configured ? std::string_view(rules.name) : std::string_view();
@@ -64,6 +65,13 @@ class Operations {
   OperationUse use_while_loading(std::string_view name) { return use(name, SIZE_MAX); }
   void forget_unused();
   size_t size() const;
+  // Calls visit(metric name, lanes with a completion) for each; a name of the users' own is empty.
+  template <class Visit>
+  void for_each_kept(Visit visit) const {
+    const SharedLocked lock(mutex_);
+    for (const auto& [name, operation] : by_name_)
+      visit(operation->metric_name(), operation->kept.load(std::memory_order_relaxed));
+  }
 
  private:
   OperationUse use(std::string_view name, size_t most);

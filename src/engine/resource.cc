@@ -30,9 +30,10 @@ void Endings::set(const Requester& who, Entry entry) {
 
 bool Endings::erase(const Requester& who) { return by_requester_.erase(to_key(who)) > 0; }
 
-bool Endings::erase_skips(Time until) {
+bool Endings::erase_skips(Time until, Token before) {
   const auto skipped = [&](const auto& each) {
-    return each.second.how == Ending::skipped && each.second.until <= until;
+    const Entry& entry = each.second;
+    return entry.how == Ending::skipped && entry.until <= until && entry.hold.token < before;
   };
   return std::erase_if(by_requester_, skipped) > 0;
 }

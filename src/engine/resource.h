@@ -85,6 +85,8 @@ struct Released {
 std::string to_key(const Requester& who);
 Requester from_key(std::string_view key);
 
+inline constexpr Token kLastToken = Token(UINT64_MAX);
+
 // How the waits of requesters ended that may not know it yet (S2).
 class Endings {
  public:
@@ -99,8 +101,8 @@ class Endings {
   const Entry* find(const Requester& who) const;
   void set(const Requester& who, Entry entry);
   bool erase(const Requester& who);
-  // All that are remembered until then.
-  bool erase_skips(Time until = kNever);
+  // All that are remembered until then and that a hold before this one has left.
+  bool erase_skips(Time until = kNever, Token before = kLastToken);
   void drop_until(Time now);
   Time next() const { return order_.empty() ? kNever : order_.begin()->first; }
   // Calls visit(Requester, Entry) for each, in a fixed order.
@@ -159,14 +161,17 @@ struct LaneMemory {
 
 struct Lane {
   explicit Lane(const Operation& of) : operation(&of) { operation->begin_use(); }
-  ~Lane() { operation->end_use(); }
+  ~Lane() {
+    forget_completion();
+    operation->end_use();
+  }
   Lane(const Lane&) = delete;
   Lane& operator=(const Lane&) = delete;
 
   const Operation* const operation;
   Hold hold;
   std::unique_ptr<WaitQueue> queue;
-  std::unique_ptr<Completion> completion;
+  std::unique_ptr<Completion> completion;  // changed by the two functions below only: they are counted
   std::unique_ptr<LaneMemory> memory;
   std::unique_ptr<Lane> next;  // of the same resource
   uint32_t failures = 0;       // attempts that failed since the last success, while the lane was not empty
@@ -174,6 +179,16 @@ struct Lane {
   const OperationRules& rules() const { return operation->rules; }
   bool has_waiters() const { return queue && !queue->empty(); }
   bool empty() const { return !hold.held() && !queue && !completion && !memory && failures == 0; }
+  void keep_completion(Completion made) {
+    forget_completion();
+    completion = std::make_unique<Completion>(std::move(made));
+    operation->kept.fetch_add(1, std::memory_order_relaxed);
+  }
+  void forget_completion() {
+    if (!completion) return;
+    completion.reset();
+    operation->kept.fetch_sub(1, std::memory_order_relaxed);
+  }
   LaneMemory& remember() {
     if (!memory) memory = std::make_unique<LaneMemory>();
     return *memory;

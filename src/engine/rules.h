@@ -59,16 +59,20 @@ class Rules {
   ReferencesAnswer release_reference(NodeId node);
 
   StatusAnswer status(const StatusCommand& command);
-  StatusAnswer lane_status(const Lane& lane);
+  // Names at most so many waiters and nodes of a kind.
+  StatusAnswer lane_status(const Lane& lane, size_t names = kMostNamed);
   LaneState state_of(const Lane& lane) const;
-  // Whether a list of lanes in this state has it; without one, whether anything is to be told of it.
-  bool is_listed(const Lane& lane, std::optional<LaneState> state) const {
-    return state ? state_of(lane) == *state : state_of(lane) != LaneState::idle;
-  }
+  // Whether a list has it, as far as it asks for states and a node; if it asks for none, whether anything is
+  // to be told of it.
+  bool is_listed(const Lane& lane, const ListCommand& wanted) const;
+  // What it is ordered by: the lowest comes first.
+  uint64_t rank_of(const Lane& lane, ListOrder order) const;
   // `operation`: of a subscription that is to be a bond; else nullptr.
   std::vector<Event> subscribe(const SubscribeCommand& command, const Operation* operation);
 
   void load(const Record& record, const Operation* operation, LoadedTexts& texts);
+  // Forgets what has run out, and lanes that are empty; more may be loaded.
+  void tidy_loaded();
   void finish_load();
   void restart_times();
   void dump();  // every fact, into the records
@@ -150,11 +154,11 @@ class Rules {
   bool insert_reference(NodeId node);
   bool erase_reference(NodeId node);
   void clear_references();
-  NodesView reference_names();
+  NodesView reference_names(size_t names = kMostNamed);
   ReferencesAnswer changed_references(bool changed);
 
   // rules_status.cc
-  NodesView waiting_nodes();
+  NodesView waiting_nodes(size_t names = kMostNamed);
   std::optional<DoneView> done_view(const EndedHold& hold);
   Event event_of(EventKind kind, const Lane& lane, const Requester& who);
 

@@ -217,7 +217,7 @@ void Rules::leave_overdue() {
 
 // No records: everything retained carries its end, and a reader of the journal drops it likewise.
 void Rules::drop_retained(Lane& lane) {
-  if (lane.completion && lane.completion->until <= now_) lane.completion.reset();
+  if (lane.completion && lane.completion->until <= now_) lane.forget_completion();
   if (!lane.memory) return;
   if (lane.memory->released.until <= now_) lane.memory->released = Released();
   if (lane.memory->endings) lane.memory->endings->drop_until(now_);

@@ -59,7 +59,7 @@ ForgetAnswer Rules::forget(const ForgetCommand& command) {
   Lane* lane = find_lane(command.lane.operation);
   if (lane == nullptr) return {};
   const ForgetAnswer answer{kept_completion(lane) != nullptr};
-  if (planted(Plant::forgotten_until_restart)) lane->completion.reset();
+  if (planted(Plant::forgotten_until_restart)) lane->forget_completion();
   void_lane(*lane);
   return answer;
 }
@@ -114,11 +114,10 @@ void Rules::succeed(Lane& lane, const UnlockCommand& command, UnlockAnswer& answ
   if (command.keep) answer.keep = keep = shares ? cut(*command.keep) : Duration(0);
   if (planted(Plant::keep_ignored)) keep = settings_.retain_completed;
   if (shares && keep > Duration(0)) {
-    lane.completion = std::make_unique<Completion>();
-    *lane.completion = {SharedText(), later(now_, keep), true, false, hold};
+    lane.keep_completion({SharedText(), later(now_, keep), true, false, hold});
     record(completion_record(lane));
   } else if (lane.completion) {
-    lane.completion.reset();
+    lane.forget_completion();
     record_lane(RecordKind::completion_erased, lane);
   }
   if (shares) end_queue(lane, Ending::skipped, {}, hold);  // S10: all at once
@@ -136,13 +135,11 @@ void Rules::fail(Lane& lane, EventKind kind, std::string_view text, bool permane
   }
   const bool kept = permanent && settings_.retain_permanent_failure > Duration(0);
   if (kept) {
-    lane.completion = std::make_unique<Completion>();
-    const Time until = later(now_, settings_.retain_permanent_failure);
-    *lane.completion = {error, until, false, true, hold};
+    lane.keep_completion({error, later(now_, settings_.retain_permanent_failure), false, true, hold});
     lane.completion->hold.node = SharedText(out_.events.back().who.node.text);
     record(completion_record(lane));
   } else if (lane.completion) {
-    lane.completion.reset();
+    lane.forget_completion();
     record_lane(RecordKind::completion_erased, lane);
   }
   if (permanent && !planted(Plant::permanent_failure_ends_nobody))
@@ -178,7 +175,7 @@ void Rules::void_other_lanes(const Lane& lane) {
 // Neither its completion nor the skips that came of it count any more.
 void Rules::void_lane(Lane& lane) {
   if (lane.completion) {
-    lane.completion.reset();
+    lane.forget_completion();
     record_lane(RecordKind::completion_erased, lane);
   }
   if (!lane.memory) return;
@@ -189,9 +186,11 @@ void Rules::void_lane(Lane& lane) {
     voided = !planted(Plant::untold_voids_forgotten) || voided;
   }
   if (!voided) return;
-  // Not those that come later: a snapshot may have them when this is replayed over it.
+  // Not those that come later: a snapshot may have them when this is replayed over it. Time alone does not
+  // tell them apart, two steps can have the same; the holds that end this lane's queues from now on do.
   Record gone = fact(RecordKind::endings_voided, &lane);
   gone.until = later(now_, settings_.claim_timeout);
+  gone.number = lane.hold.held() ? uint64_t(lane.hold.token) : counters_.tokens.load() + 1;
   record(gone);
 }
 

@@ -241,15 +241,14 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Lo
       if (lane.memory) lane.memory->last_error = SharedText();
       break;
     case RecordKind::completion_set:
-      lane.completion = std::make_unique<Completion>();
-      *lane.completion = {texts.error,
-                          record.until,
-                          has(kFlagSuccess),
-                          has(kFlagPermanent),
-                          {Token(record.number), record.attempt, texts.node, record.since, texts.result}};
+      lane.keep_completion({texts.error,
+                            record.until,
+                            has(kFlagSuccess),
+                            has(kFlagPermanent),
+                            {Token(record.number), record.attempt, texts.node, record.since, texts.result}});
       break;
     case RecordKind::completion_erased:
-      lane.completion.reset();
+      lane.forget_completion();
       break;
     case RecordKind::released_set:
       lane.remember().released = {Token(record.number), Text(record.who.node.text), record.until};
@@ -264,7 +263,12 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Lo
       }
       break;
     case RecordKind::endings_voided:
-      if (lane.memory && lane.memory->endings) lane.memory->endings->erase_skips(record.until);
+      if (lane.memory && lane.memory->endings) {
+        // Written before records of this kind had a token: time is all there is.
+        const bool old = record.number == 0;
+        lane.memory->endings->erase_skips(old ? record.until : kNever,
+                                          old ? kLastToken : Token(record.number));
+      }
       break;
     case RecordKind::ending_erased:
       if (lane.memory && lane.memory->endings) lane.memory->endings->erase(record.who);
@@ -274,6 +278,18 @@ void Rules::load_lane(const Record& record, const Operation& operation, const Lo
   }
   // A lane that has become empty again must not pile up while a long log is replayed.
   if (lane.queue && lane.queue->empty()) lane.queue.reset();
+}
+
+void Rules::tidy_loaded() {
+  for (std::unique_ptr<Lane>* at = &resource_.lanes; *at;) {
+    Lane& lane = **at;
+    drop_retained(lane);
+    if (lane.memory && lane.memory->empty()) lane.memory.reset();
+    if (lane.empty())
+      *at = std::move(lane.next);
+    else
+      at = &lane.next;
+  }
 }
 
 // S31: leases, bonds and claims get their full time again; then whatever the log left half way goes on.

@@ -62,8 +62,14 @@ void Rules::clear_references() {
 }
 
 // Once for a step, however many waiters it refuses with them.
-NodesView Rules::reference_names() {
+NodesView Rules::reference_names(size_t names) {
   if (!resource_.references) return {};
+  if (names < kMostNamed) {
+    ReferencesCommand few;
+    few.limit = uint32_t(names);
+    const ReferencesAnswer answer = references(few);
+    return {answer.count, answer.nodes};
+  }
   if (named_) return *named_;
   ReferencesCommand first;
   first.limit = kMostNamed;

@@ -20,17 +20,17 @@ const Endings::Entry* Rules::ending_of(const Lane& lane, const Requester& who) c
 }
 
 // The nodes waiting anywhere on the resource, oldest first.
-NodesView Rules::waiting_nodes() {
+NodesView Rules::waiting_nodes(size_t most) {
   NodesView answer;
   std::vector<const Waiter*> waiters;
   for_each_lane([&](Lane& lane) {
     if (!lane.queue) return;
     answer.count += uint32_t(lane.queue->size());
-    const size_t listed = std::min(lane.queue->size(), kMostNamed);
+    const size_t listed = std::min(lane.queue->size(), most);
     for (size_t i = 0; i < listed; ++i) waiters.push_back(&lane.queue->at(i));
   });
   std::sort(waiters.begin(), waiters.end(), [](auto* a, auto* b) { return a->ticket < b->ticket; });
-  const auto names = out_.keep_views(std::min(waiters.size(), kMostNamed));
+  const auto names = out_.keep_views(std::min(waiters.size(), most));
   for (size_t i = 0; i < names.size(); ++i) names[i] = out_.keep(waiters[i]->node);
   answer.nodes = names;
   return answer;
@@ -47,13 +47,13 @@ LaneState Rules::state_of(const Lane& lane) const {
   return kept_completion(&lane) != nullptr ? LaneState::completed : LaneState::idle;
 }
 
-StatusAnswer Rules::lane_status(const Lane& lane) {
+StatusAnswer Rules::lane_status(const Lane& lane, size_t names) {
   StatusAnswer answer;
   answer.lane = {name_of(lane), ResourceId(out_.keep(resource_.id))};
   if (lane.hold.held()) answer.holder = holder_view(lane);
   if (lane.has_waiters()) {
     answer.queue_length = uint32_t(lane.queue->size());
-    const size_t listed = std::min(lane.queue->size(), kMostNamed);
+    const size_t listed = std::min(lane.queue->size(), names);
     for (size_t i = 0; i < listed; ++i) {
       const Waiter& waiter = lane.queue->at(i);
       answer.queue.push_back({keep(waiter.who()), uint32_t(i + 1), waiter.since, out_.keep(waiter.info)});
@@ -67,9 +67,35 @@ StatusAnswer Rules::lane_status(const Lane& lane) {
     answer.error = answer.completion->error;
   }
   answer.state = state_of(lane);
-  answer.references = reference_names();
-  answer.waiters = waiting_nodes();
+  answer.references = reference_names(names);
+  answer.waiters = waiting_nodes(names);
   return answer;
+}
+
+bool Rules::is_listed(const Lane& lane, const ListCommand& wanted) const {
+  const LaneState state = state_of(lane);
+  if (wanted.state ? state != *wanted.state : state == LaneState::idle) return false;
+  if (wanted.group == LaneGroup::active && !lane.hold.held() && !lane.has_waiters()) return false;
+  if (wanted.group == LaneGroup::queued && !lane.has_waiters()) return false;
+  if (wanted.node.text.empty()) return true;
+  if (lane.hold.held() && lane.hold.who().node == wanted.node) return true;
+  // Those behind are not named in answers, either: a hundred thousand names would be looked at under the
+  // lock.
+  const size_t named = lane.queue ? std::min(lane.queue->size(), kMostNamed) : 0;
+  for (size_t i = 0; i < named; ++i)
+    if (lane.queue->at(i).who().node == wanted.node) return true;
+  return false;
+}
+
+uint64_t Rules::rank_of(const Lane& lane, ListOrder order) const {
+  switch (order) {
+    case ListOrder::queue:
+      return UINT64_MAX - (lane.queue ? lane.queue->size() : 0);
+    case ListOrder::since:
+      return uint64_t((lane.hold.held() ? lane.hold.since : kNever).time_since_epoch().count());
+    default:
+      return 0;
+  }
 }
 
 StatusAnswer Rules::status(const StatusCommand& command) {

@@ -198,6 +198,105 @@ TEST_F(Listed, CanBeFilteredByPrefixOperationAndState) {
   EXPECT_THAT(t.list(command).page, IsEmpty());
 }
 
+TEST_F(Listed, S57_CanBeFilteredByAPartOfTheIdByNodeAndByWhatIsActiveOrQueued) {
+  command.contains = "2";
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("a2/pull"));
+  command.contains = {};
+  command.group = LaneGroup::active;
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("a1/job", "a1/pull", "b/pull", "c/pull", "c/update"));
+  t.lock("pull", "b", "n7");
+  command.group = LaneGroup::queued;
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("b/pull", "c/pull")) << "held or not";
+  command.group = LaneGroup::any;
+  command.node = NodeId("n7");
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("b/pull")) << "it waits there";
+  t.lock("pull", "z", "n7");
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("b/pull", "z/pull")) << "and holds that";
+  command.node = NodeId("nobody");
+  EXPECT_THAT(t.list(command).page, IsEmpty());
+}
+
+TEST_F(Listed, S57_ANodeIsFoundAmongThoseThatAnAnswerNames) {
+  for (size_t i = 0; i < kMostNamed + 1; ++i) t.lock("pull", "b", fmt::format("w{:03}", i));
+  command.node = NodeId("w099");
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("b/pull"));
+  command.node = NodeId("w100");
+  EXPECT_THAT(t.list(command).page, IsEmpty());
+}
+
+TEST_F(Listed, S57_CanBeginWithTheLongestQueueOrTheOldestHold) {
+  for (const char* node : {"w1", "w2", "w3"}) t.lock("pull", "b", node);
+  command.order = ListOrder::queue;
+  command.limit = 3;
+  for (size_t most : {1, 100}) {
+    const ListAnswer& list = t.list(command, most);
+    EXPECT_THAT(names_of(list), ElementsAre("b/pull", "c/pull", "a1/job"));
+    EXPECT_FALSE(list.more) << "there is no place in this order to go on from";
+  }
+  t.pass(1);
+  t.lock("job", "a-newer", "n1");
+  command.order = ListOrder::since;
+  command.limit = 100;
+  const std::vector<std::string> names = names_of(t.list(command));
+  ASSERT_THAT(names, SizeIs(7));
+  EXPECT_EQ(names[4], "a-newer/job") << "behind all older holds";
+  EXPECT_THAT(names, testing::IsSupersetOf({"a2/pull", "c/pull"})) << "what is not held comes last";
+}
+
+TEST_F(Listed, S57_CountsAllThatMatchWhereverThePageIs) {
+  EXPECT_EQ(t.list(command).matched, std::nullopt);
+  command.count = true;
+  command.limit = 2;
+  EXPECT_EQ(t.list(command).matched, 6u);
+  command.after = lane_of("pull", "b");
+  EXPECT_EQ(t.list(command).matched, 6u);
+  EXPECT_THAT(names_of(t.list(command)), ElementsAre("c/pull", "c/update"));
+  command.after = {};
+  command.operation = OperationName("pull");
+  EXPECT_EQ(t.list(command).matched, 4u);
+}
+
+TEST_F(Listed, S57_NamesAsFewAsWantedAndTellsHowManyThereAre) {
+  for (const char* node : {"w1", "w2", "w3"}) t.lock("pull", "b", node);
+  t.add_reference("b", "n1");
+  t.add_reference("b", "n2");
+  command.prefix = "b";
+  command.names = 1;
+  const StatusAnswer& one = t.list(command).page.at(0);
+  EXPECT_THAT(one.queue, SizeIs(1));
+  EXPECT_EQ(one.queue_length, 3u);
+  EXPECT_THAT(one.waiters.nodes, ElementsAre("w1"));
+  EXPECT_EQ(one.waiters.count, 3u);
+  EXPECT_THAT(one.references.nodes, ElementsAre("n1"));
+  EXPECT_EQ(one.references.count, 2u);
+  command.names = 0;
+  EXPECT_THAT(t.list(command).page.at(0).queue, IsEmpty());
+  EXPECT_EQ(t.list(command).page.at(0).queue_length, 3u);
+}
+
+TEST(Kept, S58_CompletionsAreCountedByOperationAsTheyComeAndGo) {
+  TestEngine t;
+  const auto kept = [](Engine& engine, std::string_view operation) {
+    uint64_t found = 0;
+    engine.for_each_kept(
+        [&](std::string_view name, uint64_t count) { found += name == operation ? count : 0; });
+    return found;
+  };
+  for (const char* resource : {"r1", "r2", "r3"}) {
+    t.lock("pull", resource, "n1");
+    t.succeed("pull", resource, "n1");
+  }
+  EXPECT_EQ(kept(t.engine, "pull"), 3u);
+  t.lock("update", "r1", "n1");
+  t.succeed("update", "r1", "n1");
+  EXPECT_EQ(kept(t.engine, "pull"), 2u) << "the update has voided one";
+  EXPECT_EQ(kept(t.engine, "update"), 0u);
+  const auto again = TestEngine::load(t.sink.log.records, t.now);
+  EXPECT_EQ(kept(again->engine, "pull"), 2u) << "also after a restart";
+  t.pass(10'000'000);
+  EXPECT_EQ(kept(t.engine, "pull"), 0u) << "their time is over";
+}
+
 TEST_F(Listed, LeavesNothingBehind) {
   const size_t count = t.engine.resource_count();
   command.limit = 2;

@@ -2,6 +2,8 @@
 #pragma once
 
 #include <cstdint>
+#include <span>
+#include <string>
 
 #include "base/id.h"
 #include "base/time.h"
@@ -37,6 +39,14 @@ struct Progress {
   uint64_t total = 0;
   friend bool operator==(const Progress&, const Progress&) = default;
 };
+
+// Prefixes of resource ids that somebody is confined to; none: he is not.
+using Prefixes = std::span<const std::string>;
+inline bool is_within(Prefixes prefixes, std::string_view resource) {
+  for (const std::string& prefix : prefixes)
+    if (resource.starts_with(prefix)) return true;
+  return prefixes.empty();
+}
 
 // How a wait ended other than by a grant.
 enum class Ending : uint8_t { skipped, refused, failed };

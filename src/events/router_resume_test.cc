@@ -10,10 +10,10 @@ namespace {
 
 using events_testing::event_on;
 using events_testing::ids_of;
+using events_testing::kAlice;
+using events_testing::kBob;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr SubscriberId kAlice{1}, kBob{2};
 
 class ResumeTest : public ::testing::Test {
  protected:

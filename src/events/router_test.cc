@@ -10,11 +10,12 @@ namespace turnstile {
 namespace {
 
 using events_testing::event_on;
+using events_testing::kAlice;
+using events_testing::kBob;
+using events_testing::kCarol;
 using events_testing::lane;
 using ::testing::ElementsAre;
 using ::testing::IsEmpty;
-
-constexpr SubscriberId kAlice{1}, kBob{2}, kCarol{3};
 
 class RouterTest : public ::testing::Test {
  protected:

@@ -14,6 +14,8 @@
 
 namespace turnstile::events_testing {
 
+inline constexpr SubscriberId kAlice{1}, kBob{2}, kCarol{3};
+
 inline LaneName lane(std::string_view operation, std::string_view resource) {
   return {OperationName(operation), ResourceId(resource)};
 }

@@ -64,7 +64,8 @@ MemoryService::Outcome MemoryService::exchange(uint64_t connection, const client
     case Path::readyz:
       return Answer{.status = 200, .body = R"({"status":"ok","ready":true})"};
     case Path::version:
-      return Answer{.status = 200, .body = R"({"version":")" TURNSTILE_VERSION R"(","fake":true})"};
+      return Answer{.status = 200,
+                    .body = R"({"version":")" TURNSTILE_VERSION R"(","life":"fake","fake":true})"};
     default:
       return error_answer(make_error(ErrorCode::unknown_path, "the fake server does not have this path"));
   }
@@ -162,7 +163,7 @@ Answer MemoryService::list(Call& call, const ListCommand& command) {
   const ListAnswer& answer = walk.answer();
   std::optional<LaneName> next;
   if (answer.more) next = answer.next;
-  const int status = int(append_list_answer(call.out, answer.page, next));
+  const int status = int(append_list_answer(call.out, answer.page, next, answer.matched));
   return {.status = status, .body = std::move(call.out)};
 }
 

@@ -138,7 +138,8 @@ class Model {
 
   // What has run out ends; by resource.
   std::map<std::string, Step> expire(Time now);
-  Time next_deadline() const;
+  // `forgotten`: what is only remembered, and no longer than this, does not count.
+  Time next_deadline(Time forgotten = Time::min()) const;
   // The server has crashed and come back (S31). By resource: who goes at once, which a bond_grace of 0 may
   // cause.
   std::map<std::string, Step> restart(Time now);
@@ -208,7 +209,7 @@ class Model {
   // time
   static Time due(const Hold& hold);
   static std::string due_reason(const Hold& hold);
-  static Time due(const ResourceModel& resource);
+  static Time due(const ResourceModel& resource, Time forgotten = Time::min());
   void expire_resource(const std::string& name, ResourceModel& resource, Time now, Step& out);
 
   // views

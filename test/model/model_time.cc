@@ -114,21 +114,24 @@ std::string Model::due_reason(const Hold& hold) {
   return "stall";
 }
 
-Time Model::due(const ResourceModel& resource) {
+Time Model::due(const ResourceModel& resource, Time forgotten) {
   Time first = kNever;
+  const auto remembered = [&](Time until) {
+    if (until > forgotten) first = std::min(first, until);
+  };
   for (const auto& [operation, lane] : resource.lanes) {
     if (lane.hold) first = std::min(first, due(*lane.hold));
     for (const Waiter& waiter : lane.waiters) first = std::min(first, waiter.grace_until);
-    if (lane.completion) first = std::min(first, lane.completion->until);
-    if (lane.released) first = std::min(first, lane.released->until);
-    for (const auto& [who, ended] : lane.ended) first = std::min(first, ended.until);
+    if (lane.completion) remembered(lane.completion->until);
+    if (lane.released) remembered(lane.released->until);
+    for (const auto& [who, ended] : lane.ended) remembered(ended.until);
   }
   return first;
 }
 
-Time Model::next_deadline() const {
+Time Model::next_deadline(Time forgotten) const {
   Time first = kNever;
-  for (const auto& [name, resource] : resources_) first = std::min(first, due(resource));
+  for (const auto& [name, resource] : resources_) first = std::min(first, due(resource, forgotten));
   return first;
 }
 

@@ -73,7 +73,7 @@ void choose_unlock(Random& random, RandomCommand& command) {
   if (!command.success || random.chance(10)) command.error = random.pick(kErrors);
   command.permanent = random.chance(15);
   if (!command.success) return;
-  if (random.chance(40)) command.keep = some_ms(random, {2, 20, 200, 5000});
+  if (random.chance(40)) command.keep = some_ms(random, {0, 2, 20, 200, 5000});
   command.result = random.pick(kResults);
 }
 
