@@ -55,6 +55,8 @@ class FrameBuilder {
   void add(const Record& record);
   void add_total(uint64_t total);  // the payload of a snapshot's end
 
+  // The records, without a frame: for a store that has a form of its own.
+  std::string_view payload() const { return std::string_view(bytes_).substr(kFrameHeaderBytes); }
   size_t payload_size() const { return bytes_.size() - kFrameHeaderBytes; }
   size_t frame_size() const { return bytes_.size() + kFrameTrailerBytes; }
   uint32_t records() const { return records_; }

@@ -14,6 +14,9 @@
 
 namespace turnstile {
 
+// "cannot WHAT PATH: " and what errno means, right behind the call that failed.
+std::unexpected<Error> system_error(std::string_view what, const std::string& path);
+
 // Threads: one at a time for each file. A failed call leaves the file in an unknown state; nobody retries.
 class File {
  public:

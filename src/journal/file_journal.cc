@@ -43,6 +43,12 @@ class FileJournal final : public Journal {
 
   Result<void> snapshot(const Dump& dump, std::stop_token stop) override;
   bool wants_snapshot() const override { return log_bytes() > snapshot_at_.load(std::memory_order_relaxed); }
+  JournalFigures figures() const override {
+    const uint64_t begun_at = snapshot_begun_at_;
+    return {.log_bytes = log_bytes() - begun_at,
+            .snapshot_bytes = snapshot_bytes_,
+            .snapshot_time = snapshot_time_.load()};
+  }
   void stop() override { commit_.stop(); }
 
  private:
@@ -60,7 +66,9 @@ class FileJournal final : public Journal {
   bool recovered_ = false;
   uint64_t recovered_bytes_ = 0;             // of the log that recover() has replayed
   std::atomic<uint64_t> snapshot_bytes_{0};  // size of the last snapshot
-  std::atomic<uint64_t> snapshot_at_{0};     // log_bytes() at which the next one is due
+  std::atomic<Time> snapshot_time_{Time{}};
+  std::atomic<uint64_t> snapshot_begun_at_{0};  // log_bytes() when it was begun
+  std::atomic<uint64_t> snapshot_at_{0};        // log_bytes() at which the next one is due
   std::atomic<bool> in_snapshot_{false};
   GroupCommit commit_;  // last, so that its thread ends first
 };
@@ -79,6 +87,7 @@ Result<Recovered> FileJournal::recover(const Load& load) {
   latest_ = end->report.latest;
   recovered_bytes_ = end->log_bytes;
   snapshot_bytes_ = end->snapshot_bytes;
+  snapshot_time_ = end->snapshot_time;
   expect_next_snapshot(0, end->snapshot_bytes);
   recovered_ = true;
   return end->report;
@@ -93,7 +102,10 @@ Result<void> FileJournal::snapshot(const Dump& dump, std::stop_token stop) {
   if (in_snapshot_.exchange(true)) return fail("a snapshot is already being taken");
   const uint64_t begun_at = log_bytes();
   const auto size = write_snapshot(dump, stop);
-  if (size) snapshot_bytes_ = *size;
+  if (size) {
+    snapshot_bytes_ = *size;
+    snapshot_begun_at_ = begun_at;
+  }
   // After an error, too: another attempt is due when the log has grown as much again.
   expect_next_snapshot(begun_at, snapshot_bytes_);
   in_snapshot_ = false;
@@ -112,7 +124,8 @@ Result<uint64_t> FileJournal::write_snapshot(const Dump& dump, const std::stop_t
   });
   if (!rotated) return std::unexpected(rotated.error());
 
-  SnapshotWriter writer(*directory_, first_batch, commit_.latest_time());
+  const Time time = commit_.latest_time();
+  SnapshotWriter writer(*directory_, first_batch, time);
   dump([&](const Record& record) {
     if (!stop.stop_requested()) writer.add(record);
   });
@@ -132,6 +145,7 @@ Result<uint64_t> FileJournal::write_snapshot(const Dump& dump, const std::stop_t
     return directory_->sync();
   });
   if (!named) return std::unexpected(named.error());
+  snapshot_time_ = time;
   remove_before(*directory_, first_batch);
   return size;
 }

@@ -37,7 +37,28 @@ uint64_t GroupCommit::append(std::span<const Record> records, Time now, uint64_t
     for (const Record& record : records) pending_.add(record);
     latest_time_ = std::max(latest_time_, now);
     last_event_ = std::max(last_event_, last_event);
-    if (pending_.payload_size() > most_pending_bytes_) overloaded_.store(true, std::memory_order_relaxed);
+    if (pending_bytes() > most_pending_bytes_) overloaded_.store(true, std::memory_order_relaxed);
+    if (pending_.payload_size() >= full_batch_bytes_) {
+      mark_last_event();
+      full_bytes_ += pending_.payload_size();
+      full_.push_back({std::exchange(pending_, {}), sequence, latest_time_});
+    }
+    wake = std::exchange(thread_waits_, false);
+  }
+  if (wake) for_thread_.notify_one();
+  return sequence;
+}
+
+// What nobody has taken yet is written later than now, so the last of it will do.
+uint64_t GroupCommit::barrier() {
+  bool wake = false;
+  uint64_t sequence;
+  {
+    Locked lock(mutex_);
+    if (state_ != State::running && state_ != State::idle) return ++latest_;
+    barrier_ = true;
+    if (accepted_ == taken_) accepted_ = ++latest_;
+    sequence = accepted_;
     wake = std::exchange(thread_waits_, false);
   }
   if (wake) for_thread_.notify_one();
@@ -57,10 +78,12 @@ Result<void> GroupCommit::between_batches(const Work& work) {
     if (state_ != State::running) return result;
     TS_CHECK(work_ == nullptr, "one piece of work at a time");
     work_ = &noting;
+    work_after_ = accepted_;
     thread_waits_ = false;
     for_thread_.notify_one();
   }
-  if (drive_ == Drive::by_hand) turn();
+  while (drive_ == Drive::by_hand && turn()) {
+  }
   Locked lock(mutex_);
   // Ends, because the thread does the work, or gives up and says so, before it stops.
   while (work_ == &noting) wait(for_waiters_);
@@ -114,22 +137,40 @@ bool GroupCommit::take_turn(Turn& turn) {
 }
 
 void GroupCommit::fill(Turn& turn) {
-  if (const uint64_t last_event = std::exchange(last_event_, 0); last_event != 0) {
-    Record mark;  // one for all steps of the batch
-    mark.kind = RecordKind::event_mark;
-    mark.number = last_event;
-    pending_.add(mark);
+  if (!full_.empty()) {
+    Full& first = full_.front();
+    turn.batch = std::move(first.batch);
+    turn.sequence = first.sequence;
+    turn.time = first.time;
+    turn.barrier = false;
+    full_bytes_ -= turn.batch.payload_size();
+    full_.pop_front();
+  } else {
+    mark_last_event();
+    std::swap(turn.batch, pending_);
+    turn.sequence = accepted_;
+    turn.time = latest_time_;
+    turn.barrier = std::exchange(barrier_, false);
   }
-  std::swap(turn.batch, pending_);
-  turn.sequence = taken_ = accepted_;
-  turn.time = latest_time_;
-  turn.work = work_;  // now, not later: what was appended before the work came is in this batch
-  overloaded_.store(false, std::memory_order_relaxed);
+  taken_ = turn.sequence;
+  // Now, not later: what was appended before the work came is in this batch, or in one before.
+  turn.work = taken_ >= work_after_ ? work_ : nullptr;
+  overloaded_.store(pending_bytes() > most_pending_bytes_, std::memory_order_relaxed);
+}
+
+// One for all steps of the batch.
+void GroupCommit::mark_last_event() {
+  const uint64_t last_event = std::exchange(last_event_, 0);
+  if (last_event == 0) return;
+  Record mark;
+  mark.kind = RecordKind::event_mark;
+  mark.number = last_event;
+  pending_.add(mark);
 }
 
 Result<void> GroupCommit::do_turn(Turn& turn) {
   // A step without records waits for those before it, and they are durable by now.
-  if (turn.batch.records() > 0) {
+  if (turn.batch.records() > 0 || turn.barrier) {
     if (auto done = store_.write(turn.batch, turn.time); !done) return done;
   }
   turn.batch.clear();
@@ -152,6 +193,8 @@ void GroupCommit::give_up(const Error& error) {
     Locked lock(mutex_);
     state_ = State::failed;
     pending_.clear();
+    full_.clear();
+    full_bytes_ = 0;
     work_ = nullptr;
     overloaded_.store(false, std::memory_order_relaxed);
     for_waiters_.notify_all();

@@ -5,6 +5,7 @@
 #include <atomic>
 #include <condition_variable>
 #include <cstdint>
+#include <deque>
 #include <functional>
 #include <span>
 #include <thread>
@@ -21,7 +22,8 @@ namespace turnstile {
 class BatchStore {
  public:
   virtual ~BatchStore() = default;
-  // Returns when the batch is durable. After an error it is not called again: the outcome is unknown (S32).
+  // Returns when the batch is durable. After an error it is not called again: the outcome is unknown (S32). A
+  // batch without records is a barrier's: only where barriers are asked for.
   virtual Result<void> write(FrameBuilder& batch, Time time) = 0;
 };
 
@@ -39,14 +41,23 @@ class GroupCommit {
   // Who writes: a thread, or, for a simulation that decides itself what happens when, whoever calls turn().
   enum class Drive : uint8_t { by_thread, by_hand };
 
-  // `store` is used by the thread only, and by between_batches().
-  GroupCommit(BatchStore& store, size_t most_pending_bytes, Drive drive = Drive::by_thread)
-      : store_(store), most_pending_bytes_(most_pending_bytes), drive_(drive) {}
+  // `store` is used by the thread only, and by between_batches(). `full_batch_bytes`: what has become so
+  // large takes no more steps; a step is never split.
+  GroupCommit(BatchStore& store, size_t most_pending_bytes, Drive drive = Drive::by_thread,
+              size_t full_batch_bytes = SIZE_MAX)
+      : store_(store),
+        most_pending_bytes_(most_pending_bytes),
+        full_batch_bytes_(full_batch_bytes),
+        drive_(drive) {}
   ~GroupCommit() { stop(); }
 
   void start(Time not_before, std::function<void(uint64_t)> on_durable, std::function<void(Error)> on_failed);
   // Before start() it collects, after stop() or a failure it only counts.
   uint64_t append(std::span<const Record> records, Time now, uint64_t last_event = 0) TS_EXCLUDES(mutex_);
+
+  // A sequence that becomes durable only by a write that begins after this call, however little there is to
+  // write.
+  uint64_t barrier() TS_EXCLUDES(mutex_);
 
   uint64_t durable() const { return durable_.load(std::memory_order_acquire); }
   bool overloaded() const { return overloaded_.load(std::memory_order_relaxed); }
@@ -71,19 +82,28 @@ class GroupCommit {
     FrameBuilder batch;
     uint64_t sequence = 0;
     Time time{};
+    bool barrier = false;
     const Work* work = nullptr;
+  };
+  // What is full and waits for its turn.
+  struct Full {
+    FrameBuilder batch;
+    uint64_t sequence = 0;
+    Time time{};
   };
   bool has_work() const TS_REQUIRES(mutex_) { return taken_ != accepted_ || work_ != nullptr; }
   // Waits for something to do. False: there is nothing more, end the thread.
   bool take_turn(Turn& turn) TS_EXCLUDES(mutex_);
   void fill(Turn& turn) TS_REQUIRES(mutex_);
+  void mark_last_event() TS_REQUIRES(mutex_);
+  size_t pending_bytes() const TS_REQUIRES(mutex_) { return full_bytes_ + pending_.payload_size(); }
   Result<void> do_turn(Turn& turn) TS_EXCLUDES(mutex_);
   void publish(uint64_t sequence);
   void give_up(const Error& error) TS_EXCLUDES(mutex_);
   void wait(std::condition_variable& condition) TS_REQUIRES(mutex_);
 
   BatchStore& store_;
-  const size_t most_pending_bytes_;
+  const size_t most_pending_bytes_, full_batch_bytes_;
   const Drive drive_;
   std::function<void(uint64_t)> on_durable_;
   std::function<void(Error)> on_failed_;
@@ -92,7 +112,10 @@ class GroupCommit {
   std::condition_variable for_thread_;   // there is something to do
   std::condition_variable for_waiters_;  // the work is done, or never will be
   State state_ TS_GUARDED_BY(mutex_) = State::idle;
+  std::deque<Full> full_ TS_GUARDED_BY(mutex_);  // before pending_
+  size_t full_bytes_ TS_GUARDED_BY(mutex_) = 0;
   FrameBuilder pending_ TS_GUARDED_BY(mutex_);
+  bool barrier_ TS_GUARDED_BY(mutex_) = false;   // pending_ is to be written even if it is empty
   uint64_t latest_ TS_GUARDED_BY(mutex_) = 0;    // the last step appended,
   uint64_t accepted_ TS_GUARDED_BY(mutex_) = 0;  // the last one whose records were taken into pending_,
   uint64_t taken_ TS_GUARDED_BY(mutex_) = 0;     // and the last one that the thread has taken to write
@@ -100,6 +123,7 @@ class GroupCommit {
   uint64_t last_event_ TS_GUARDED_BY(mutex_) = 0;  // not yet marked in a batch; 0: nothing to mark
   bool thread_waits_ TS_GUARDED_BY(mutex_) = false;
   const Work* work_ TS_GUARDED_BY(mutex_) = nullptr;
+  uint64_t work_after_ TS_GUARDED_BY(mutex_) = 0;  // the last step that must be durable before it
 
   std::atomic<uint64_t> durable_{0};
   std::atomic<bool> overloaded_{false};

@@ -58,6 +58,39 @@ TEST(GroupCommit, EverythingPendingBecomesOneBatch) {
   EXPECT_EQ(commit.durable(), 100u);
 }
 
+TEST(GroupCommit, AFullBatchTakesNoMoreStepsAndNoneIsSplit) {
+  HeldStore store;
+  std::vector<uint64_t> told;
+  GroupCommit commit(store, 1 << 20, GroupCommit::Drive::by_thread, 100);
+  commit.start(at(0), [&](uint64_t sequence) { told.push_back(sequence); }, [](const Error&) { FAIL(); });
+  commit.append(kOne, at(1));
+  store.entered.wait();
+  const std::vector<Record> many(50, kRecord);
+  commit.append(many, at(2), 7);
+  commit.append(kOne, at(3), 8);
+  commit.append(many, at(4));
+  store.let_go.count_down();
+  ASSERT_TRUE(flush(commit)) << "work waits for all that was full before it, too";
+  EXPECT_EQ(store.sizes, (std::vector<uint32_t>{1, 51, 52})) << "each with its mark";
+  EXPECT_EQ(store.times, (std::vector<Time>{at(1), at(2), at(4)}));
+  EXPECT_EQ(told, (std::vector<uint64_t>{1, 2, 4}));
+}
+
+TEST(GroupCommit, S42_ABarrierIsPassedOnlyByAWriteThatBeginsAfterIt) {
+  HeldStore store;
+  GroupCommit commit(store, 1 << 20);
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  commit.append(kOne, at(1));
+  store.entered.wait();
+  const uint64_t barrier = commit.barrier();
+  EXPECT_EQ(barrier, 2u) << "not the batch that is being written";
+  EXPECT_EQ(commit.barrier(), barrier) << "one write is enough for all that wait";
+  store.let_go.count_down();
+  ASSERT_TRUE(flush(commit));
+  EXPECT_EQ(commit.durable(), barrier);
+  EXPECT_EQ(store.sizes, (std::vector<uint32_t>{1, 0}));
+}
+
 TEST(GroupCommit, S28_ABatchEndsWithOneMarkOfTheLatestEventHoweverManyStepsItHas) {
   HeldStore store;
   GroupCommit commit(store, 1 << 20);

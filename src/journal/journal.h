@@ -29,6 +29,13 @@ struct Recovered {
   uint64_t cut_at = 0;            // and the size the file has now
 };
 
+// How much a journal has on its medium, for metrics.
+struct JournalFigures {
+  uint64_t log_bytes = 0;       // of batches behind the last snapshot: what a restart replays
+  uint64_t snapshot_bytes = 0;  // of the last snapshot; 0: there is none
+  Time snapshot_time{};         // of the latest step that it may have left to the log; with a snapshot only
+};
+
 // Takes the records of each step in order, makes them durable many at a time, and says how far it has come.
 //
 // Not its job: knowing what a record means, or holding back answers (the gate does, by sequence numbers).
@@ -62,6 +69,11 @@ class Journal {
 
   // Every step up to this one is safe.
   virtual uint64_t durable() const = 0;
+  // What tells of the state and changes nothing must wait for this, where a store is shared and another
+  // server may have taken it over (S42): a sequence that becomes safe only by a write that begins after the
+  // call.
+  virtual bool guards_reads() const { return false; }
+  virtual uint64_t barrier() { return 0; }
   // False: append() does nothing, and there is nothing to wait for.
   virtual bool keeps_records() const = 0;
   // More is pending than the limit allows: refuse new work (503) until it is false again. append() never
@@ -74,6 +86,9 @@ class Journal {
   virtual Result<void> snapshot(const Dump& dump, std::stop_token stop = {}) = 0;
   // The log has grown enough since the last snapshot for a new one to pay.
   virtual bool wants_snapshot() const = 0;
+
+  // Read by any thread. All zero from a journal that keeps nothing here.
+  virtual JournalFigures figures() const { return {}; }
 
   // Writes what is pending and ends the thread. Later appends never become durable.
   virtual void stop() = 0;

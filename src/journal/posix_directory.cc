@@ -14,12 +14,13 @@
 #include "journal/layout.h"
 
 namespace turnstile {
-namespace {
 
 std::unexpected<Error> system_error(std::string_view what, const std::string& path) {
   const int code = errno;
   return fail(fmt::format("cannot {} {}: {}", what, path, std::strerror(code)));
 }
+
+namespace {
 
 class PosixFile final : public File {
  public:

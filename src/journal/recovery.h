@@ -1,5 +1,5 @@
-// Reading a journal's directory at the start of a server: choosing the snapshot, replaying the log behind it,
-// cutting a torn tail, and refusing whatever cannot be explained by a crash.
+// A journal's directory at the start of a server: it is read (replay.h), a torn tail is cut, and what was
+// loaded is made durable once more.
 #pragma once
 
 #include <optional>
@@ -18,6 +18,7 @@ struct LogEnd {
   uint64_t offset = 0;     // behind its last batch; 0: there is none, the file must be made (anew)
   uint64_t log_bytes = 0;  // replayed
   uint64_t snapshot_bytes = 0;
+  Time snapshot_time{};
 };
 
 // Gives every record to `load`. On success the files say exactly what was loaded, durably: a torn tail is

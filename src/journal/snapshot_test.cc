@@ -50,6 +50,34 @@ TEST(Snapshot, TheClockIsKeptWhenNoLogIsLeft) {
   EXPECT_EQ(journal.report.latest, at(60'000));
 }
 
+TEST(Snapshot, TheFiguresSayWhatARestartReadsAndHowOldTheSnapshotIs) {
+  SimulatedDisk disk;
+  uint64_t behind_it = 0, of_snapshot = 0;
+  {
+    DrivenJournal journal(disk, small_options());
+    ASSERT_TRUE(journal.recover());
+    journal.start();
+    for (uint64_t n = 1; n <= 60; ++n) ASSERT_TRUE(journal.commit(n));
+    const uint64_t whole_log = journal->figures().log_bytes;
+    EXPECT_GT(whole_log, 0u);
+    EXPECT_EQ(journal->figures().snapshot_bytes, 0u);
+    ASSERT_TRUE(journal->snapshot(dump_of(world_after(60))));
+    EXPECT_EQ(journal->figures().log_bytes, 0u);
+    EXPECT_EQ(journal->figures().snapshot_time, at(60'000));
+    for (uint64_t n = 61; n <= 75; ++n) ASSERT_TRUE(journal.commit(n));
+    behind_it = journal->figures().log_bytes;
+    of_snapshot = journal->figures().snapshot_bytes;
+    EXPECT_GT(behind_it, 0u);
+    EXPECT_LT(behind_it, whole_log);
+    EXPECT_GT(of_snapshot, 0u);
+  }
+  DrivenJournal journal(disk, small_options());
+  ASSERT_TRUE(journal.recover());
+  EXPECT_EQ(journal->figures().log_bytes, behind_it);
+  EXPECT_EQ(journal->figures().snapshot_bytes, of_snapshot);
+  EXPECT_EQ(journal->figures().snapshot_time, at(60'000));
+}
+
 TEST(Snapshot, AnEmptyWorldHasAValidSnapshot) {
   SimulatedDisk disk;
   write_with_snapshot(disk, 0, 0);

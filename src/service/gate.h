@@ -31,14 +31,17 @@ class Gate : public CommitSink {
       : journal_(journal),
         loops_(loops),
         on_commit_time_(std::move(on_commit_time)),
-        keeps_records_(journal.keeps_records()) {}
+        keeps_records_(journal.keeps_records()),
+        guards_reads_(journal.guards_reads()) {}
 
   // Once, before the first commit: recovery has to find out where the log begins. `last_event`: the latest of
   // earlier lives.
   void attach(EventLog& log, Router& router, uint64_t last_event);
 
   uint64_t commit(Effects& effects) override TS_EXCLUDES(mutex_);
-  uint64_t latest() const override { return latest_.load(std::memory_order_acquire); }
+  uint64_t latest() const override {
+    return guards_reads_ ? journal_.barrier() : latest_.load(std::memory_order_acquire);
+  }
   bool wants_records() const override { return keeps_records_; }
 
   // Whether what depends on this sequence may leave. False: LoopPort::open_gate() of this loop follows.
@@ -69,7 +72,7 @@ class Gate : public CommitSink {
   Router* router_ = nullptr;
   const LoopLinks& loops_;
   const std::function<void(double)> on_commit_time_;
-  const bool keeps_records_;
+  const bool keeps_records_, guards_reads_;
   std::atomic<bool> closed_{false};
   std::atomic<uint64_t> latest_{0};
   std::atomic<uint64_t> last_event_{0};

@@ -111,6 +111,24 @@ TEST_F(GateTest, S31_AReadThatChangesNothingWaitsForTheLatestStep) {
   EXPECT_TRUE(gate_.may_leave(1, gate_.latest()));
 }
 
+// A journal that is shared: another server may have taken it over.
+class SharedJournal final : public ManualJournal {
+ public:
+  bool guards_reads() const override { return true; }
+  uint64_t barrier() override { return ++appended; }
+};
+
+TEST(SharedGate, S42_AReadWaitsForAWriteThatBeginsAfterItHoweverLittleHasChanged) {
+  SharedJournal journal;
+  LoopLinks links{std::make_shared<LoopLink>()};
+  Gate gate(journal, links, [](double) {});
+  const uint64_t read = gate.latest();
+  EXPECT_FALSE(gate.may_leave(0, read));
+  journal.safe = read;
+  EXPECT_TRUE(gate.may_leave(0, read));
+  EXPECT_FALSE(gate.may_leave(0, gate.latest())) << "the next one needs a write of its own";
+}
+
 TEST_F(GateTest, S30_EventsAreSeenWhenTheirAnswerIsWithTheKernelAndNotBefore) {
   const uint64_t first = commit();
   const uint64_t first_step = effects_.step;

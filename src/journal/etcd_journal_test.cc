@@ -1,0 +1,304 @@
+// The journal of a term, on an etcd in memory whose answers a test plans.
+#include "journal/etcd_journal.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "journal/etcd_test_support.h"
+#include "journal/journal_test_support.h"
+
+namespace turnstile::testing {
+namespace {
+
+using etcd::Failure;
+using ::testing::HasSubstr;
+
+class EtcdJournalTest : public ::testing::Test {
+ protected:
+  // Somebody leads, and the one before does no longer.
+  void elect() {
+    etcd_.erase(keys_.leader());
+    term_ = etcd_.make(keys_.leader(), "http://here");
+    over_ = false;
+  }
+  Result<World> begin() {
+    end();
+    auto image = std::make_unique<EtcdImage>(etcd_, keys_);
+    EXPECT_TRUE(image->refresh(term_, EtcdImage::Look::all, kWithin));
+    journal_ = make_etcd_journal(
+        etcd_, keys_, {term_, [this] { return over_; }}, std::move(image), options_,
+        {time_,
+         [this](Duration wait) { time_.pass(wait), waited_ += wait > Duration(0), over_ |= waited_ > 50; }},
+        statistics_, &turn_);
+    World world;
+    auto done = journal_->recover([&](const Record& record) { world.apply(record); });
+    if (!done) return std::unexpected(done.error());
+    report_ = *done;
+    error_.clear();
+    journal_->start([this](uint64_t sequence) { durable_ = sequence; },
+                    [this](const Error& error) { error_ = error.message; });
+    return world;
+  }
+  void end() {
+    over_ = journal_ != nullptr && !error_.empty();
+    journal_.reset();
+    over_ = false;
+    waited_ = 0;
+    durable_ = 0;
+  }
+  uint64_t append(uint64_t n) { return journal_->append(step_records(n), at(int64_t(n) * 1000)); }
+  bool commit(uint64_t n) {
+    const uint64_t sequence = append(n);
+    while (turn_()) {
+    }
+    return durable_ >= sequence;
+  }
+  size_t log_keys() {
+    size_t count = 0;
+    for (const auto& [key, value] : etcd_.state()) count += key.starts_with("p/log/");
+    return count;
+  }
+  Result<World> next_leader() {
+    elect();
+    return begin();
+  }
+
+  static constexpr std::chrono::milliseconds kWithin{100};
+  const EtcdKeys keys_{"p"};
+  FakeEtcd etcd_;
+  ManualTime time_;
+  EtcdJournalOptions options_;
+  EtcdStatistics statistics_;
+  etcd::Revision term_ = 0;
+  bool over_ = false;
+  int waited_ = 0;
+  std::function<bool()> turn_;
+  uint64_t durable_ = 0;
+  std::string error_;
+  Recovered report_;
+  std::unique_ptr<Journal> journal_;
+};
+
+TEST_F(EtcdJournalTest, TheNextLeaderHasWhatWasConfirmed) {
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 20; ++n) ASSERT_TRUE(commit(n));
+  const auto world = next_leader();
+  ASSERT_TRUE(world);
+  EXPECT_EQ(*world, world_after(20));
+  EXPECT_EQ(report_.batches, 20u);
+  EXPECT_EQ(report_.latest, at(20'000));
+  for (uint64_t n = 21; n <= 25; ++n) ASSERT_TRUE(commit(n));
+  EXPECT_EQ(*next_leader(), world_after(25));
+}
+
+TEST_F(EtcdJournalTest, S41_ADeposedLeaderWritesNothingAndIsTold) {
+  ASSERT_TRUE(next_leader());
+  ASSERT_TRUE(commit(1));
+  etcd_.before_commit = [this] { elect(); };
+  EXPECT_FALSE(commit(2));
+  EXPECT_THAT(error_, HasSubstr("another server leads"));
+  EXPECT_EQ(*begin(), world_after(1));
+}
+
+TEST_F(EtcdJournalTest, S42_WhatChangesNothingWaitsForAWriteThatBeginsAfterIt) {
+  ASSERT_TRUE(next_leader());
+  ASSERT_TRUE(commit(1));
+  const uint64_t barrier = journal_->barrier();
+  EXPECT_GT(barrier, journal_->durable());
+  const size_t before = etcd_.commits;
+  const etcd::Revision revision = etcd_.revision();
+  ASSERT_TRUE(turn_());
+  EXPECT_EQ(etcd_.commits, before + 1);
+  EXPECT_EQ(etcd_.revision(), revision) << "an empty transaction leaves no trace";
+  EXPECT_GE(journal_->durable(), barrier);
+  // One that waits for a batch needs none of its own.
+  append(2);
+  EXPECT_EQ(journal_->barrier(), journal_->barrier());
+  while (turn_()) {
+  }
+  EXPECT_EQ(etcd_.commits, before + 2);
+  // And a leader that was deposed meanwhile lets it never pass.
+  const uint64_t never = journal_->barrier();
+  elect();
+  EXPECT_FALSE(turn_());
+  EXPECT_LT(journal_->durable(), never);
+  EXPECT_FALSE(error_.empty());
+}
+
+TEST_F(EtcdJournalTest, S43_AnUnknownOutcomeIsSettledByTheSameTransactionAgain) {
+  ASSERT_TRUE(next_leader());
+  etcd_.commit_faults = {{Failure::unknown, true}, {Failure::unknown, false}, {Failure::not_done, false}};
+  ASSERT_TRUE(commit(1));
+  etcd_.commit_faults = {{Failure::unknown, false}, {Failure::unknown, true}};
+  ASSERT_TRUE(commit(2));
+  EXPECT_EQ(log_keys(), 2u);
+  EXPECT_EQ(*next_leader(), world_after(2));
+}
+
+TEST_F(EtcdJournalTest, S43_AGuardRefusedOnASecondTryLeavesTheOutcomeUnknown) {
+  ASSERT_TRUE(next_leader());
+  etcd_.commit_faults = {{Failure::unknown, true}};
+  etcd_.before_commit = [this] { etcd_.before_commit = [this] { elect(); }; };
+  EXPECT_FALSE(commit(1));
+  EXPECT_THAT(error_, HasSubstr("not known"));
+  EXPECT_EQ(*begin(), world_after(1)) << "it was written, and nobody was answered";
+}
+
+TEST_F(EtcdJournalTest, S44_AnEtcdThatIsAwayEndsTheTermWhenItsTimeIsOver) {
+  ASSERT_TRUE(next_leader());
+  etcd_.all_fail = {Failure::unknown, "no member answers"};
+  EXPECT_FALSE(commit(1));
+  EXPECT_THAT(error_, HasSubstr("no member answers"));
+  EXPECT_GT(statistics_.errors(), 10u);
+}
+
+TEST_F(EtcdJournalTest, NoSpaceIsNoRollbackAndWhatWasWrittenAllTheSameIsConfirmed) {
+  ASSERT_TRUE(next_leader());
+  etcd_.commit_faults = {{Failure::no_space, true}};
+  ASSERT_TRUE(commit(1));
+  EXPECT_TRUE(statistics_.no_space());
+  etcd_.commit_faults = {{Failure::no_space, false}, {Failure::no_space, false}};
+  ASSERT_TRUE(commit(2)) << "when there is room again";
+  EXPECT_FALSE(statistics_.no_space());
+  EXPECT_EQ(*next_leader(), world_after(2));
+}
+
+TEST_F(EtcdJournalTest, BatchesTakeNoMoreStepsThanTheirLimitAllows) {
+  options_.full_batch_bytes = 4000;
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 100; ++n) append(n);
+  size_t turns = 0;
+  while (turn_()) ++turns;
+  EXPECT_GT(turns, 5u);
+  EXPECT_EQ(durable_, 100u);
+  EXPECT_EQ(log_keys(), turns);
+  EXPECT_EQ(*next_leader(), world_after(100));
+}
+
+TEST_F(EtcdJournalTest, AStepTooLargeForAKeyBecomesSeveralOfOneTransaction) {
+  options_.key_bytes = 500;
+  ASSERT_TRUE(next_leader());
+  const size_t before = etcd_.commits;
+  ASSERT_TRUE(commit(5));
+  EXPECT_EQ(etcd_.commits, before + 1);
+  EXPECT_EQ(log_keys(), 3u);
+  ASSERT_TRUE(commit(6));
+  const auto world = next_leader();
+  EXPECT_EQ((*world)["last"], 6u);
+  EXPECT_EQ(report_.batches, 2u);
+}
+
+TEST_F(EtcdJournalTest, S45_ABatchTooLargeForATransactionCountsOnlyWithItsLastKey) {
+  options_.key_bytes = 200;
+  options_.transaction_keys = 3;
+  ASSERT_TRUE(next_leader());
+  ASSERT_TRUE(commit(1));
+  // The second transaction of the next batch comes too late.
+  etcd_.before_commit = [this] { etcd_.before_commit = [this] { elect(); }; };
+  EXPECT_FALSE(commit(5));
+  EXPECT_EQ(log_keys(), 4u) << "three keys of it are there";
+  EXPECT_LE(etcd_.most_operations, 3u);
+  EXPECT_EQ(*begin(), world_after(1));
+  EXPECT_EQ(log_keys(), 1u) << "what was incomplete is erased";
+  ASSERT_TRUE(commit(2));
+  EXPECT_EQ(*next_leader(), world_after(2));
+}
+
+TEST_F(EtcdJournalTest, S45_WhatFollowsAGapIsErasedAndNotBelieved) {
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 6; ++n) ASSERT_TRUE(commit(n));
+  etcd_.erase(keys_.log(5));
+  EXPECT_EQ(*next_leader(), world_after(4));
+  EXPECT_EQ(log_keys(), 4u);
+}
+
+TEST_F(EtcdJournalTest, ADamagedKeyStopsATakeOverAndNamesItself) {
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(commit(n));
+  etcd_.make(keys_.log(2), "nonsense");
+  const auto world = next_leader();
+  ASSERT_FALSE(world);
+  EXPECT_THAT(world.error().message, HasSubstr(keys_.log(2)));
+  EXPECT_EQ(log_keys(), 3u) << "nothing was changed";
+}
+
+TEST_F(EtcdJournalTest, ASnapshotErasesTheLogBeforeItInTheMomentItCounts) {
+  options_.chunk_bytes = 100;
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 10; ++n) ASSERT_TRUE(commit(n));
+  const World world = world_after(10);
+  ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { world.dump(write); }));
+  EXPECT_EQ(log_keys(), 0u);
+  EXPECT_GT(etcd_.compacted, term_);
+  for (uint64_t n = 11; n <= 13; ++n) ASSERT_TRUE(commit(n));
+  EXPECT_EQ(*next_leader(), world_after(13));
+  EXPECT_GT(report_.snapshot_records, 0u);
+  // The next one takes its place, also in etcd.
+  const size_t keys = etcd_.state().size();
+  const World now = world_after(13);
+  ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { now.dump(write); }));
+  EXPECT_LE(etcd_.state().size(), keys);
+  EXPECT_EQ(*next_leader(), world_after(13));
+}
+
+TEST_F(EtcdJournalTest, S43_WhatWasSentTwiceDoesNoHarmHoweverLateItsSecondCopyArrives) {
+  options_.chunk_bytes = 100;
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 6; ++n) ASSERT_TRUE(commit(n));
+  etcd_.erase(keys_.log(5));
+  elect();
+  etcd_.keep_sent = true;
+  ASSERT_TRUE(begin());  // erases what is behind the gap
+  uint64_t steps = 4;
+  const auto commit_and_play_back = [&] {
+    for (int i = 0; i < 5; ++i) ASSERT_TRUE(commit(++steps));
+    for (const etcd::Transaction& each : std::deque(etcd_.sent)) etcd_.arrive_late(each);
+  };
+  commit_and_play_back();
+  for (int i = 0; i < 3; ++i) {
+    const World now = world_after(steps);
+    ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { now.dump(write); }));
+    commit_and_play_back();
+  }
+  EXPECT_TRUE(error_.empty()) << error_;
+  EXPECT_EQ(*next_leader(), world_after(steps));
+}
+
+TEST_F(EtcdJournalTest, ASnapshotThatWasNotFinishedCountsForNothing) {
+  options_.chunk_bytes = 100;
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 10; ++n) ASSERT_TRUE(commit(n));
+  const World world = world_after(10);
+  int records = 0;
+  const auto taken = journal_->snapshot([&](const Journal::Write& write) {
+    world.dump([&](const Record& record) {
+      if (++records == 5) elect();
+      write(record);
+    });
+  });
+  EXPECT_FALSE(taken);
+  EXPECT_EQ(*begin(), world_after(10));
+  ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { world.dump(write); }));
+  size_t chunks = 0;
+  for (const auto& [key, value] : etcd_.state())
+    if (key.starts_with("p/snap/0")) {
+      ++chunks;
+      EXPECT_THAT(key, HasSubstr(keys_.generation(term_, 11))) << "the unfinished one is gone, too";
+    }
+  EXPECT_GT(chunks, 0u);
+}
+
+TEST_F(EtcdJournalTest, ASnapshotIsWantedWhenTheLogHasManyKeysAndIsLargeBesideTheLastOne) {
+  options_.snapshot_after_keys = 5;
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 4; ++n) ASSERT_TRUE(commit(n));
+  EXPECT_FALSE(journal_->wants_snapshot());
+  ASSERT_TRUE(commit(5));
+  EXPECT_TRUE(journal_->wants_snapshot());
+  const World world = world_after(5);
+  ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { world.dump(write); }));
+  EXPECT_FALSE(journal_->wants_snapshot());
+}
+
+}  // namespace
+}  // namespace turnstile::testing

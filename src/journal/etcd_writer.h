@@ -1,0 +1,47 @@
+// Transactions that are known to be done: how a term writes to etcd.
+#pragma once
+
+#include <string>
+
+#include "base/error.h"
+#include "etcd/etcd.h"
+#include "journal/etcd_journal.h"
+
+namespace turnstile {
+
+// Sends guarded transactions, each until its outcome is known, or the term is over.
+//
+// Not its job: what is written. Threads: any; each call blocks.
+// Invariant: a transaction whose outcome is unknown is sent again as it is, under the same keys, and nothing
+// else in its place (S43).
+class EtcdWriter {
+ public:
+  EtcdWriter(etcd::Client& client, const EtcdKeys& keys, EtcdTerm term, EtcdTiming timing,
+             EtcdStatistics& statistics, std::chrono::milliseconds call_timeout)
+      : client_(client),
+        keys_(keys),
+        term_(std::move(term)),
+        timing_(std::move(timing)),
+        statistics_(statistics),
+        call_timeout_(call_timeout) {}
+
+  etcd::Revision term() const { return term_.revision; }
+
+  // Adds the guard. The answer is the revision at which it was done. An error ends the term: another server
+  // leads, or nobody knows what this one has written last.
+  Result<etcd::Revision> commit(etcd::Transaction transaction);
+
+ private:
+  // After NOSPACE, which is no rollback: whether what was refused is there all the same.
+  bool is_written(const etcd::Transaction& transaction);
+  void tell_no_space(const etcd::CallError& error);
+
+  etcd::Client& client_;
+  const EtcdKeys keys_;
+  const EtcdTerm term_;
+  const EtcdTiming timing_;
+  EtcdStatistics& statistics_;
+  const std::chrono::milliseconds call_timeout_;
+};
+
+}  // namespace turnstile
