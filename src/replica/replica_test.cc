@@ -1,0 +1,352 @@
+// Two or three servers on one etcd in memory, each turn of theirs made by the test.
+#include "replica/replica.h"
+
+#include <gtest/gtest.h>
+
+#include "base/log.h"
+#include "journal/etcd_test_support.h"
+#include "journal/journal_test_support.h"
+#include "replica/server_entry.h"
+
+namespace turnstile::testing {
+namespace {
+
+using etcd::Failure;
+using std::chrono::milliseconds;
+using std::chrono::seconds;
+
+// A server: what it loads, and what it is told.
+class Server final : public ReplicaOwner {
+ public:
+  Server(FakeEtcd& etcd, ManualTime& time, const std::string& name)
+      : replica(etcd, {"p", name, "http://" + name, seconds(5), {}}, *this,
+                {time, [&time](Duration wait) { time.pass(wait); }}) {
+    replica.journal_by_hand = &journal_turn;
+  }
+
+  bool follows() const override { return is_warm; }
+  void follow(const Record& record) override { warm.apply(record); }
+  void forget_followed() override { warm = {}, ++forgotten; }
+  Result<void> begin_life(std::unique_ptr<Journal> begun) override {
+    if (refuses) return fail("the disk is on fire");
+    World found = std::exchange(warm, {});
+    loaded = 0;
+    auto done = begun->recover([&](const Record& record) { found.apply(record), ++loaded; });
+    if (!done) return std::unexpected(done.error());
+    world = found;
+    latest = done->latest;
+    journal = std::move(begun);
+    journal->start([](uint64_t) {}, [this](const Error& error) { replica.doubt(error.message); });
+    return {};
+  }
+  void end_life() override { journal.reset(); }
+  void tell(const ReplicaView& view) override { told = view.leader; }
+
+  bool leads() const { return journal != nullptr; }
+  bool commit(uint64_t n) {
+    const uint64_t sequence = journal->append(step_records(n), at(int64_t(n) * 1000));
+    while (journal_turn()) {
+    }
+    return journal->durable() >= sequence;
+  }
+  void turn(int times = 1) {
+    for (int i = 0; i < times; ++i) {
+      replica.keep_lease();
+      replica.turn();
+    }
+  }
+
+  std::unique_ptr<Journal> journal;
+  std::function<bool()> journal_turn;
+  World world;
+  Time latest{};
+  std::string told;
+  World warm;         // as a standby
+  size_t loaded = 0;  // records that were left for the take-over
+  int forgotten = 0;
+  bool refuses = false, is_warm = true;
+  Replica replica;
+};
+
+class ReplicaTest : public ::testing::Test {
+ protected:
+  etcd::LeaseId leaders_lease() { return etcd_.state().at("p/leader").lease; }
+
+  FakeEtcd etcd_;
+  ManualTime time_;
+  Server a_{etcd_, time_, "a"}, b_{etcd_, time_, "b"};
+};
+
+TEST_F(ReplicaTest, TheFirstLeadsAndTheOtherKnowsWhere) {
+  a_.turn(3);
+  b_.turn(3);
+  EXPECT_TRUE(a_.leads());
+  EXPECT_FALSE(b_.leads());
+  EXPECT_EQ(b_.told, "http://a");
+  EXPECT_TRUE(b_.replica.view().in_step);
+  EXPECT_EQ(a_.replica.view().role, ReplicaRole::leader);
+  EXPECT_EQ(a_.replica.view().term, b_.replica.view().term);
+}
+
+TEST_F(ReplicaTest, S44_WhenTheLeadersLeaseIsOverAnotherTakesOverAllThatWasConfirmed) {
+  a_.turn(2);
+  b_.turn(2);
+  for (uint64_t n = 1; n <= 5; ++n) ASSERT_TRUE(a_.commit(n));
+  b_.turn();
+  ASSERT_TRUE(a_.commit(6));
+  etcd_.end_lease(leaders_lease());
+  b_.turn(2);
+  ASSERT_TRUE(b_.leads());
+  EXPECT_EQ(b_.world, world_after(6));
+  EXPECT_EQ(b_.latest, at(6000)) << "its clock, and with it its tokens, begin behind that";
+  EXPECT_FALSE(a_.commit(7)) << "a leader that does not know yet writes nothing";
+  a_.turn(2);
+  EXPECT_FALSE(a_.leads());
+  EXPECT_EQ(a_.told, "http://b");
+  ASSERT_TRUE(b_.commit(7));
+}
+
+TEST_F(ReplicaTest, S44_ALeaseNotRenewedInTimeEndsTheTermFromTheMomentItWasSent) {
+  a_.turn(2);
+  time_.pass(seconds(3));
+  a_.turn();
+  EXPECT_TRUE(a_.leads());
+  etcd_.all_fail = {Failure::unknown, "no member answers"};
+  time_.pass(seconds(4));
+  a_.turn();
+  EXPECT_TRUE(a_.leads());
+  time_.pass(seconds(1));
+  a_.turn();
+  EXPECT_FALSE(a_.leads());
+  EXPECT_EQ(a_.told, "");
+  a_.turn(3);
+  EXPECT_FALSE(a_.leads());
+  etcd_.all_fail.reset();
+  etcd_.end_lease(leaders_lease());
+  a_.turn(3);
+  EXPECT_TRUE(a_.leads()) << "comes back by itself";
+}
+
+TEST_F(ReplicaTest, S41_ARenewalThatSucceedsOnARevokedLeaseDoesNotKeepALeader) {
+  a_.turn(2);
+  b_.turn(2);
+  const etcd::LeaseId lease = leaders_lease();
+  etcd_.forgotten.insert(lease);
+  etcd_.end_lease(lease);
+  b_.turn(2);
+  ASSERT_TRUE(b_.leads());
+  a_.turn();
+  EXPECT_TRUE(a_.leads()) << "it believes so,";
+  const uint64_t read = a_.journal->barrier();
+  while (a_.journal_turn()) {
+  }
+  EXPECT_LT(a_.journal->durable(), read) << "and shows nothing";
+  a_.turn();
+  EXPECT_FALSE(a_.leads());
+}
+
+TEST_F(ReplicaTest, AnElectionWhoseOutcomeIsNotKnownIsSettledByLooking) {
+  a_.turn();  // the lease, and an election,
+  etcd_.end_lease(leaders_lease());
+  b_.replica.keep_lease();
+  etcd_.commit_faults = {{Failure::unknown, true}};
+  b_.turn();
+  EXPECT_FALSE(b_.leads());
+  b_.turn();
+  EXPECT_TRUE(b_.leads());
+}
+
+TEST_F(ReplicaTest, AHandOverIsAtOnce) {
+  a_.turn(2);
+  b_.turn(2);
+  ASSERT_TRUE(a_.commit(1));
+  a_.end_life();
+  a_.replica.hand_over();
+  b_.turn();
+  EXPECT_TRUE(b_.leads());
+  EXPECT_EQ(b_.world, world_after(1));
+}
+
+TEST_F(ReplicaTest, AServerThatWasElectedAndCannotServeLetsAnotherTry) {
+  a_.refuses = true;
+  a_.turn(3);
+  EXPECT_FALSE(a_.leads());
+  b_.turn(2);
+  EXPECT_TRUE(b_.leads());
+}
+
+TEST_F(ReplicaTest, AStandbyReadsOnlyWhatIsNewWhenItTakesOver) {
+  a_.turn(2);
+  for (uint64_t n = 1; n <= 300; ++n) ASSERT_TRUE(a_.commit(n));
+  b_.turn(2);
+  ASSERT_TRUE(a_.commit(301));
+  etcd_.end_lease(leaders_lease());
+  const size_t before = etcd_.values_read;
+  b_.turn(2);
+  ASSERT_TRUE(b_.leads());
+  EXPECT_EQ(b_.world, world_after(301));
+  EXPECT_LT(etcd_.values_read - before, 10u);
+}
+
+TEST_F(ReplicaTest, S46_AStandbyHasAppliedTheLogWhenItTakesOver) {
+  a_.turn(2);
+  for (uint64_t n = 1; n <= 30; ++n) ASSERT_TRUE(a_.commit(n));
+  b_.turn(2);
+  EXPECT_EQ(b_.warm, world_after(30));
+  const World all = world_after(30);
+  ASSERT_TRUE(a_.journal->snapshot([&](const Journal::Write& write) { all.dump(write); }));
+  ASSERT_TRUE(a_.commit(31));
+  b_.turn();
+  EXPECT_EQ(b_.warm, world_after(31)) << "also behind a snapshot";
+  ASSERT_TRUE(a_.commit(32));
+  etcd_.end_lease(leaders_lease());
+  b_.turn(2);
+  ASSERT_TRUE(b_.leads());
+  EXPECT_EQ(b_.world, world_after(32));
+  EXPECT_EQ(b_.loaded, step_records(32).size()) << "only the last batch was left";
+  EXPECT_EQ(b_.forgotten, 0);
+}
+
+TEST_F(ReplicaTest, S46_AStandbyThatWasAwayForASnapshotBeginsAnew) {
+  a_.turn(2);
+  for (uint64_t n = 1; n <= 5; ++n) ASSERT_TRUE(a_.commit(n));
+  b_.turn(2);
+  for (uint64_t n = 6; n <= 9; ++n) ASSERT_TRUE(a_.commit(n));
+  const World all = world_after(9);
+  ASSERT_TRUE(a_.journal->snapshot([&](const Journal::Write& write) { all.dump(write); }));
+  b_.turn(2);
+  EXPECT_EQ(b_.forgotten, 1);
+  EXPECT_EQ(b_.warm, world_after(9));
+}
+
+TEST_F(ReplicaTest, S46_WhatAStandbyHasAppliedAndIsOtherwiseNowIsThrownAway) {
+  a_.turn(2);
+  for (uint64_t n = 1; n <= 5; ++n) ASSERT_TRUE(a_.commit(n));
+  b_.turn(2);
+  etcd_.make("p/log/0000000000000003", etcd_.state().at("p/log/0000000000000003").value);
+  etcd_.end_lease(leaders_lease());
+  b_.turn(2);
+  ASSERT_TRUE(b_.leads());
+  EXPECT_EQ(b_.forgotten, 1);
+  EXPECT_EQ(b_.world, world_after(5));
+}
+
+// Seed 200237 of the replicated simulation.
+TEST_F(ReplicaTest, S44_ATermThatIsOverBeforeItHasReadServesNothing) {
+  a_.turn(2);
+  for (uint64_t n = 1; n <= 5; ++n) ASSERT_TRUE(a_.commit(n));
+  b_.replica.keep_lease();
+  b_.turn();
+  etcd_.end_lease(leaders_lease());
+  etcd_.before_commit = [this] {
+    time_.pass(seconds(6));
+  };  // it is elected when its lease is over by its clock,
+  b_.replica.turn();  // ... and etcd, which has a new leader, counts from the beginning
+  EXPECT_FALSE(b_.leads());
+  b_.turn(3);
+  ASSERT_TRUE(b_.leads());
+  EXPECT_EQ(b_.world, world_after(5));
+}
+
+// Seed 300237.
+TEST_F(ReplicaTest, S44_NoLeadersKeyIsWithoutALease) {
+  b_.is_warm = false;
+  b_.replica.keep_lease();
+  a_.turn(2);
+  b_.turn();
+  // Between the look that finds no leader and the campaign the other thread finds its lease gone.
+  etcd_.end_lease(leaders_lease());
+  etcd_.after_range = [this] {
+    for (const etcd::LeaseId lease : etcd_.leases()) etcd_.end_lease(lease);
+    b_.replica.keep_lease();
+  };
+  b_.replica.turn();
+  ASSERT_TRUE(etcd_.after_range == nullptr) << "the race was played";
+  EXPECT_FALSE(etcd_.state().contains("p/leader"));
+  b_.turn(2);
+  EXPECT_TRUE(b_.leads());
+  EXPECT_NE(leaders_lease(), etcd::LeaseId::none);
+}
+
+TEST_F(ReplicaTest, AnotherFormatIsRefused) {
+  etcd_.make("p/format", "turnstile 2");
+  EXPECT_FALSE(a_.replica.check());
+  a_.turn(3);
+  EXPECT_FALSE(a_.leads());
+}
+
+TEST_F(ReplicaTest, ADeniedReadIsASettingThatIsWrongAndAnEtcdThatIsAwayIsNot) {
+  etcd_.all_fail = {Failure::denied, "permission denied"};
+  EXPECT_FALSE(a_.replica.check());
+  etcd_.all_fail = {Failure::not_done, "nobody answers"};
+  EXPECT_TRUE(a_.replica.check());
+  etcd_.all_fail.reset();
+  EXPECT_TRUE(a_.replica.check());
+}
+
+TEST_F(ReplicaTest, EveryServerIsNamed) {
+  a_.turn(3);
+  b_.turn(3);
+  time_.pass(seconds(3));
+  a_.turn();
+  const auto servers = a_.replica.view().servers;
+  ASSERT_EQ(servers.size(), 2u);
+  EXPECT_EQ(servers[0].name, "a");
+  EXPECT_TRUE(servers[0].leads);
+  EXPECT_EQ(servers[1].url, "http://b");
+  EXPECT_FALSE(servers[1].leads);
+}
+
+TEST_F(ReplicaTest, AStandbysLagIsWhatTheLeaderHasWrittenSince) {
+  a_.turn(3);
+  b_.turn(3);
+  for (uint64_t n = 1; n <= 7; ++n) ASSERT_TRUE(a_.commit(n));
+  time_.pass(seconds(3));
+  a_.turn();
+  b_.replica.keep_lease();
+  time_.pass(seconds(3));
+  a_.turn();
+  auto servers = a_.replica.view().servers;
+  ASSERT_EQ(servers.size(), 2u);
+  EXPECT_EQ(servers[0].lag_batches, 0u);
+  EXPECT_EQ(servers[1].lag_batches, 7u) << "it has not looked since";
+  b_.turn();
+  time_.pass(seconds(3));
+  a_.turn();
+  EXPECT_EQ(a_.replica.view().servers[1].lag_batches, 0u);
+}
+
+TEST_F(ReplicaTest, AFullEtcdRefusesNewWorkUntilSomethingCanBeWrittenAgain) {
+  a_.turn(3);
+  ASSERT_TRUE(a_.commit(1));
+  // It is carried out all the same (no rollback), which is found out; so nothing is left to be tried again.
+  etcd_.commit_faults = {{Failure::no_space, true}};
+  ASSERT_TRUE(a_.commit(2));
+  EXPECT_TRUE(a_.journal->overloaded());
+  const uint64_t read = a_.journal->barrier();
+  while (a_.journal_turn()) {
+  }
+  EXPECT_GE(a_.journal->durable(), read) << "who only looks is answered,";
+  EXPECT_TRUE(a_.journal->overloaded()) << "which says nothing about room";
+  etcd_.commit_faults = {{Failure::no_space, false}};
+  a_.turn();
+  EXPECT_TRUE(a_.journal->overloaded());
+  a_.turn();
+  EXPECT_FALSE(a_.journal->overloaded());
+  ASSERT_TRUE(a_.commit(3));
+}
+
+TEST(ServerEntry, IsReadAsItWasWritten) {
+  const ServerEntry entry{"a", "http://a:1", true, 17, Time(Duration(99))};
+  const auto read = decode_server_entry(encode(entry));
+  ASSERT_TRUE(read);
+  EXPECT_EQ(read->name, "a");
+  EXPECT_EQ(read->url, "http://a:1");
+  EXPECT_TRUE(read->leads);
+  EXPECT_EQ(read->number, 17u);
+  EXPECT_EQ(read->since, entry.since);
+  EXPECT_FALSE(decode_server_entry("nonsense"));
+}
+
+}  // namespace
+}  // namespace turnstile::testing

@@ -1,0 +1,22 @@
+// What a server writes about itself into etcd, for people who ask who is there.
+#pragma once
+
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "base/time.h"
+
+namespace turnstile {
+
+struct ServerEntry {
+  std::string name, url;
+  bool leads = false;
+  uint64_t number = 0;  // of the log's next key, as far as it has read
+  Time since{};
+};
+// Lines of text, so that etcdctl shows something readable.
+std::string encode(const ServerEntry& entry);
+std::optional<ServerEntry> decode_server_entry(std::string_view value);
+
+}  // namespace turnstile
