@@ -26,9 +26,10 @@ unsigned append_break_answer(std::string& out, const BreakAnswer& answer);
 unsigned append_forget_answer(std::string& out, const ForgetAnswer& answer);
 
 unsigned append_status_answer(std::string& out, const StatusAnswer& answer);
-// One page of GET /locks. `next`: the lane after which the next page begins, if there may be one.
+// One page of GET /locks. `next`: the lane after which the next page begins, if there may be one. `matched`:
+// how many lanes match, if that was asked for.
 unsigned append_list_answer(std::string& out, std::span<const StatusAnswer> page,
-                            const std::optional<LaneName>& next);
+                            const std::optional<LaneName>& next, std::optional<uint64_t> matched = {});
 
 unsigned append_references_answer(std::string& out, const ReferencesAnswer& answer, ResourceId resource);
 // For /refs/add and /refs/release: also whether anything changed.

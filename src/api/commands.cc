@@ -85,14 +85,33 @@ class Reader {
     if (!fields_.has(Field::keep_ms)) return std::nullopt;
     return milliseconds(std::min(integer(Field::keep_ms), kMaxJsonInteger));
   }
-  std::optional<LaneState> lane_state() {
-    if (!fields_.has(Field::state)) return std::nullopt;
+  void lane_states(ListCommand& command) {
+    if (!fields_.has(Field::state)) return;
     const std::string_view value = fields_.text(Field::state);
-    if (value == "held") return LaneState::held;
-    if (value == "waiting") return LaneState::waiting;
-    if (value == "completed") return LaneState::completed;
-    if (value != "idle") fault(R"("state" must be "idle", "held", "waiting" or "completed")");
-    return LaneState::idle;
+    if (value == "active")
+      command.group = LaneGroup::active;
+    else if (value == "queued")
+      command.group = LaneGroup::queued;
+    else if (value == "held")
+      command.state = LaneState::held;
+    else if (value == "waiting")
+      command.state = LaneState::waiting;
+    else if (value == "completed")
+      command.state = LaneState::completed;
+    else if (value == "idle")
+      command.state = LaneState::idle;
+    else
+      fault(R"("state" must be "idle", "held", "waiting", "completed", "active" or "queued")");
+  }
+  ListOrder list_order() {
+    if (!fields_.has(Field::sort)) return ListOrder::name;
+    const std::string_view value = fields_.text(Field::sort);
+    if (value != "name" && fields_.has(Field::cursor))
+      fault(R"("cursor" goes with "sort":"name" only: places in another order change all the time)");
+    if (value == "queue") return ListOrder::queue;
+    if (value == "since") return ListOrder::since;
+    if (value != "name") fault(R"("sort" must be "name", "queue" or "since")");
+    return ListOrder::name;
   }
   uint32_t page_size() {
     if (!fields_.has(Field::limit)) return limits_.list_default;
@@ -232,8 +251,13 @@ ApiResult<ListCommand> make_list(const Fields& fields, const ApiLimits& limits) 
   ListCommand command;
   command.prefix = read.id(Field::prefix, limits.resource_id);
   command.operation = OperationName(read.id(Field::type, limits.type));
-  command.state = read.lane_state();
+  command.contains = read.id(Field::contains, limits.resource_id);
+  command.node = NodeId(read.id(Field::node, limits.node_id));
+  read.lane_states(command);
   command.limit = read.page_size();
+  command.order = read.list_order();
+  command.count = read.integer(Field::count, 0, 1) == 1;
+  if (fields.has(Field::names)) command.names = uint32_t(read.integer(Field::names, 0, kMostNamed));
   return read.result(command);
 }
 

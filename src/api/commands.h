@@ -45,7 +45,9 @@ inline constexpr FieldSet kForgetFields = kLaneFields;
 inline constexpr FieldSet kReferenceFields(Field::resource_id, Field::node_id);
 inline constexpr FieldSet kReferencesFields(Field::resource_id, Field::limit, Field::after);
 inline constexpr FieldSet kEventsFields(Field::prefix, Field::type);
-inline constexpr FieldSet kListFields = kEventsFields | FieldSet(Field::state, Field::limit, Field::cursor);
+inline constexpr FieldSet kListFields =
+    kEventsFields | FieldSet(Field::state, Field::limit, Field::cursor, Field::contains, Field::node,
+                             Field::sort, Field::count, Field::names);
 
 // Each makes its command, or says which field is wrong and how. `fields` has only fields that the call knows.
 ApiResult<LockRequest> make_lock(const Fields& fields, const ApiLimits& limits);

@@ -11,13 +11,22 @@ namespace {
 constexpr std::string_view kRetry = "Retry-After: 1\r\n";
 
 // In the order of ErrorCode.
-constexpr std::array<ErrorRow, kErrorCodes> kTable{{
+constexpr std::array<ErrorRow, kErrorCodes> kErrorTable{{
     {400, "invalid", "the request is malformed: see /openapi.yaml for what this call takes", {}},
-    {401, "unauthenticated", "this server wants a bearer token that it knows: send an Authorization header",
-     "WWW-Authenticate: Bearer\r\n"},
+    {401, "unauthorized",
+     "this server wants to know who asks: send a credential's secret (Authorization: Bearer SECRET), or show "
+     "a client "
+     "certificate",
+     "WWW-Authenticate: Bearer realm=\"turnstile\"\r\n"},
     {403,
      "forbidden",
      "this caller may not do that: ask whoever runs the server for the role, node or prefix",
+     {}},
+    {403,
+     "foreign_origin",
+     "this request says that another site's web page has made it, or it names a host that is not this "
+     "server: if the "
+     "name is this server's, start it with --host NAME",
      {}},
     {403, "busy", "another requester holds the resource, and this call does not wait: try again later", {}},
     {403, "referenced", "nodes still use the resource: release their references first", {}},
@@ -45,16 +54,21 @@ constexpr std::array<ErrorRow, kErrorCodes> kTable{{
      "headers_too_large",
      "the request's head is larger than this server takes: send fewer or shorter headers",
      {}},
-    {503, "not_leader", "another server leads at the moment: ask again, or ask that one", kRetry},
+    {307, "not_leader", "another server leads at the moment: ask that one", {}},
+    {503, "no_leader", "no server leads at the moment: ask again in a moment", kRetry},
+    {503, "outcome_unknown",
+     "this server led until a moment ago, and whether this was done is not known: ask again with the same "
+     "request_id",
+     kRetry},
     {503, "store_unavailable",
      "the store does not answer, so nothing can be promised: ask again with the same request_id", kRetry},
     {503, "shutting_down", "this server is stopping: ask again in a moment", kRetry},
 }};
-static_assert(kTable.back().code == "shutting_down");
+static_assert(kErrorTable.back().code == "shutting_down");
 
 }  // namespace
 
-const ErrorRow& error_row(ErrorCode code) { return kTable[size_t(code)]; }
+const ErrorRow& error_row(ErrorCode code) { return kErrorTable[size_t(code)]; }
 
 ApiError make_error(ErrorCode code) { return make_error(code, std::string(error_row(code).message)); }
 
@@ -110,8 +124,8 @@ std::string_view message_of(Refusal refusal) {
 
 ErrorCode error_of_http_status(unsigned status) {
   for (size_t i = 0; i < kErrorCodes; ++i)
-    if (kTable[i].status == status && status != 403 && status != 429 && status != 503) return ErrorCode(i);
-  if (status == 429) return ErrorCode::too_many_requests;
+    if (kErrorTable[i].status == status && status != 403 && status != 429 && status != 503)
+      return ErrorCode(i);
   if (status == 429) return ErrorCode::too_many_requests;
   if (status == 503) return ErrorCode::shutting_down;
   return ErrorCode::invalid;

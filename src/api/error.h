@@ -13,8 +13,9 @@ namespace turnstile {
 
 enum class ErrorCode : uint8_t {
   invalid,
-  unauthenticated,
+  unauthorized,
   forbidden,
+  foreign_origin,
   busy,
   referenced,
   failed,
@@ -30,6 +31,8 @@ enum class ErrorCode : uint8_t {
   too_many_requests,
   headers_too_large,
   not_leader,
+  no_leader,
+  outcome_unknown,
   store_unavailable,
   shutting_down,
 };

@@ -14,8 +14,9 @@ TEST(ErrorTable, EveryCodeHasItsStatus) {
     unsigned status;
   } cases[] = {
       {ErrorCode::invalid, "invalid", 400},
-      {ErrorCode::unauthenticated, "unauthenticated", 401},
+      {ErrorCode::unauthorized, "unauthorized", 401},
       {ErrorCode::forbidden, "forbidden", 403},
+      {ErrorCode::foreign_origin, "foreign_origin", 403},
       {ErrorCode::busy, "busy", 403},
       {ErrorCode::referenced, "referenced", 403},
       {ErrorCode::failed, "failed", 403},
@@ -30,7 +31,9 @@ TEST(ErrorTable, EveryCodeHasItsStatus) {
       {ErrorCode::queue_full, "queue_full", 429},
       {ErrorCode::too_many_requests, "too_many_requests", 429},
       {ErrorCode::headers_too_large, "headers_too_large", 431},
-      {ErrorCode::not_leader, "not_leader", 503},
+      {ErrorCode::not_leader, "not_leader", 307},
+      {ErrorCode::no_leader, "no_leader", 503},
+      {ErrorCode::outcome_unknown, "outcome_unknown", 503},
       {ErrorCode::store_unavailable, "store_unavailable", 503},
       {ErrorCode::shutting_down, "shutting_down", 503},
   };
@@ -51,8 +54,8 @@ TEST(ErrorTable, EveryCodeHasItsStatus) {
 }
 
 TEST(ErrorTable, TheHeadersThatAStatusDemandsAreThere) {
-  EXPECT_EQ(make_error(ErrorCode::unauthenticated).headers, "WWW-Authenticate: Bearer\r\n");
-  EXPECT_EQ(make_error(ErrorCode::not_leader, "x").headers, "Retry-After: 1\r\n");
+  EXPECT_EQ(make_error(ErrorCode::unauthorized).headers, "WWW-Authenticate: Bearer realm=\"turnstile\"\r\n");
+  EXPECT_EQ(make_error(ErrorCode::no_leader, "x").headers, "Retry-After: 1\r\n");
   EXPECT_EQ(make_error(ErrorCode::invalid).headers, "");
 }
 

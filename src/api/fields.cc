@@ -7,16 +7,16 @@ namespace {
 
 // Both in the order of Field.
 constexpr std::array<std::string_view, kFields> kNames{
-    "type",    "resource_id", "node_id", "request_id", "scope",   "wait_ms", "lease_ms",
-    "monitor", "dereference", "info",    "token",      "success", "error",   "permanent",
-    "keep_ms", "result",      "done",    "total",      "reason",  "call",    "prefix",
-    "state",   "limit",       "cursor",  "after",
+    "type",        "resource_id", "node_id", "request_id", "scope",  "wait_ms",   "lease_ms", "monitor",
+    "dereference", "info",        "token",   "success",    "error",  "permanent", "keep_ms",  "result",
+    "done",        "total",       "reason",  "call",       "prefix", "state",     "limit",    "cursor",
+    "after",       "contains",    "node",    "sort",       "count",  "names",
 };
 static_assert(!kNames.back().empty());
-constexpr NameTable<kFields> kTable(kNames);
+constexpr NameTable<kFields> kFieldTable(kNames);
 
 constexpr FieldSet kIntegers(Field::wait_ms, Field::lease_ms, Field::token, Field::keep_ms, Field::done,
-                             Field::total, Field::limit);
+                             Field::total, Field::limit, Field::count, Field::names);
 constexpr FieldSet kBooleans(Field::monitor, Field::dereference, Field::success, Field::permanent);
 
 }  // namespace
@@ -29,8 +29,8 @@ FieldKind kind_of(Field field) {
 }
 
 std::optional<Field> find_field(std::string_view name) {
-  const size_t index = kTable.find(name);
-  if (index == kTable.kNotFound) return std::nullopt;
+  const size_t index = kFieldTable.find(name);
+  if (index == kFieldTable.kNotFound) return std::nullopt;
   return Field(index);
 }
 

@@ -37,8 +37,13 @@ enum class Field : uint8_t {
   limit,
   cursor,
   after,
+  contains,
+  node,
+  sort,
+  count,
+  names,
 };
-inline constexpr size_t kFields = size_t(Field::after) + 1;
+inline constexpr size_t kFields = size_t(Field::names) + 1;
 
 enum class FieldKind : uint8_t { text, integer, boolean };
 

@@ -7,20 +7,34 @@ namespace {
 
 // In the order of Path.
 constexpr std::array<std::string_view, kPaths> kTexts{
-    "/lock",         "/unlock",
-    "/renew",        "/cancel",
-    "/batch",        "/lock/status",
-    "/locks",        "/lock/subscribe",
-    "/subscribe",    "/events",
-    "/refs",         "/refs/add",
-    "/refs/release", "/refs/release_node",
-    "/admin/break",  "/admin/forget",
-    "/healthz",      "/readyz",
-    "/metrics",      "/version",
-    "/openapi.yaml", "/",
+    "/lock",
+    "/unlock",
+    "/renew",
+    "/cancel",
+    "/batch",
+    "/lock/status",
+    "/locks",
+    "/lock/subscribe",
+    "/subscribe",
+    "/events",
+    "/refs",
+    "/refs/add",
+    "/refs/release",
+    "/refs/release_node",
+    "/admin/break",
+    "/admin/forget",
+    "/healthz",
+    "/readyz",
+    "/metrics",
+    "/version",
+    "/summary",
+    "/servers",
+    "/openapi.yaml",
+    "/page/{file}",
+    "/",
 };
 static_assert(kTexts.back() == "/");
-constexpr NameTable<kPaths> kTable(kTexts);
+constexpr NameTable<kPaths> kPathTable(kTexts);
 
 constexpr std::string_view kAllowAll = "Allow: GET, HEAD, POST, OPTIONS\r\n";
 
@@ -39,7 +53,10 @@ constexpr uint8_t methods(Path path) {
     case Path::readyz:
     case Path::metrics:
     case Path::version:
+    case Path::summary:
+    case Path::servers:
     case Path::openapi:
+    case Path::page:
     case Path::root:
       return kGet | kHead;
     default:
@@ -50,8 +67,9 @@ constexpr uint8_t methods(Path path) {
 }  // namespace
 
 std::optional<Path> find_path(std::string_view path) {
-  const size_t index = kTable.find(path);
-  if (index == kTable.kNotFound) return std::nullopt;
+  if (path.starts_with("/page/")) return Path::page;
+  const size_t index = kPathTable.find(path);
+  if (index == kPathTable.kNotFound) return std::nullopt;
   return Path(index);
 }
 

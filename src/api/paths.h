@@ -29,7 +29,10 @@ enum class Path : uint8_t {
   readyz,
   metrics,
   version,
+  summary,
+  servers,
   openapi,
+  page,  // every file below it
   root,
 };
 inline constexpr size_t kPaths = size_t(Path::root) + 1;
@@ -37,7 +40,8 @@ inline constexpr size_t kPaths = size_t(Path::root) + 1;
 // As bits, so that a path's methods are a set.
 enum PathMethod : uint8_t { kNoMethodOfOurs = 0, kGet = 1, kHead = 2, kPost = 4 };
 
-// Nothing: 404. The path is taken as it came, not decoded: no path of ours needs an escape.
+// Nothing: 404. Which files there are below /page/ others know. The path is taken as it came, not decoded: no
+// path of ours needs an escape.
 std::optional<Path> find_path(std::string_view path);
 std::string_view text_of(Path path);
 

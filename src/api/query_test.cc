@@ -126,6 +126,32 @@ TEST(Query, AListHasFiltersALimitAndACursor) {
   EXPECT_EQ(parser.parse_list("limit=&state=&cursor=")->limit, 100u) << "empty counts as absent";
 }
 
+TEST(Query, S57_AListHasFiltersForPeopleAndAnOrder) {
+  QueryParser parser;
+  const auto plain = parser.parse_list("");
+  ASSERT_TRUE(plain);
+  EXPECT_EQ(plain->order, ListOrder::name);
+  EXPECT_EQ(plain->names, kMostNamed);
+  EXPECT_FALSE(plain->count);
+  const auto full = parser.parse_list("contains=ngi&node=n%2F1&state=queued&sort=queue&count=1&names=0");
+  ASSERT_TRUE(full);
+  EXPECT_EQ(full->contains, "ngi");
+  EXPECT_EQ(full->node, NodeId("n/1"));
+  EXPECT_EQ(full->group, LaneGroup::queued);
+  EXPECT_FALSE(full->state);
+  EXPECT_EQ(full->order, ListOrder::queue);
+  EXPECT_TRUE(full->count);
+  EXPECT_EQ(full->names, 0u);
+  EXPECT_EQ(parser.parse_list("state=active")->group, LaneGroup::active);
+  EXPECT_EQ(parser.parse_list("sort=since")->order, ListOrder::since);
+  EXPECT_EQ(parser.parse_list("sort=name&count=0")->order, ListOrder::name);
+  EXPECT_THAT(fault(parser.parse_list("sort=age")), HasSubstr("sort"));
+  EXPECT_THAT(fault(parser.parse_list("count=2")), HasSubstr("count"));
+  EXPECT_THAT(fault(parser.parse_list("names=101")), HasSubstr("names"));
+  EXPECT_THAT(fault(parser.parse_list("node=a%0ab")), HasSubstr("node"));
+  EXPECT_THAT(fault(parser.parse_list("sort=queue&cursor=YQBi")), HasSubstr("cursor"));
+}
+
 TEST(Query, S1_AListRefusesLimitsStatesAndCursorsThatAreNone) {
   QueryParser parser;
   for (const char* bad : {"0", "1001", "-1", "1.5", "1e2", "x", "+5", "99999999999999999999", "5x"})

@@ -116,7 +116,7 @@ unsigned append_status_answer(std::string& out, const StatusAnswer& answer) {
 }
 
 unsigned append_list_answer(std::string& out, std::span<const StatusAnswer> page,
-                            const std::optional<LaneName>& next) {
+                            const std::optional<LaneName>& next, std::optional<uint64_t> matched) {
   out.append(R"({"locks":[)");
   bool first = true;
   for (const StatusAnswer& lane : page) {
@@ -130,6 +130,7 @@ unsigned append_list_answer(std::string& out, std::span<const StatusAnswer> page
     append_cursor(out, *next);
     out += '"';
   }
+  if (matched) append_number_field(out, R"(,"matched":)", *matched);
   out += '}';
   return 200;
 }

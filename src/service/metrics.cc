@@ -7,11 +7,14 @@ namespace {
 
 using prometheus::Histogram;
 
-double seconds(Duration duration) { return std::chrono::duration<double>(duration).count(); }
+double seconds_of(Duration duration) { return std::chrono::duration<double>(duration).count(); }
 
 const Histogram::BucketBoundaries kShort{0.0001, 0.00025, 0.0005, 0.001, 0.0025, 0.005,
                                          0.01,   0.025,   0.1,    0.5,   2.5};
 const Histogram::BucketBoundaries kLong{0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600};
+
+// A gauge that two threads change may be seen between the two.
+uint64_t count_of(double value) { return value > 0 ? uint64_t(value) : 0; }
 
 }  // namespace
 
@@ -68,11 +71,11 @@ void Metrics::observe(std::span<const Measure> measures) {
       case MeasureKind::granted:
         operation.held->Increment();
         operation.grants->Increment();
-        operation.wait_seconds->Observe(seconds(measure.time));
+        operation.wait_seconds->Observe(seconds_of(measure.time));
         break;
       case MeasureKind::ended:
         operation.held->Decrement();
-        operation.hold_seconds->Observe(seconds(measure.time));
+        operation.hold_seconds->Observe(seconds_of(measure.time));
         break;
       case MeasureKind::queued:
         operation.waiters->Increment();
@@ -107,8 +110,37 @@ void Metrics::add_loaded(std::string_view operation, bool held, size_t waiters) 
   of(operation).waiters->Increment(double(waiters));
 }
 
-void Metrics::set_gauge(const std::string& name, const std::string& help, double value) {
-  prometheus::BuildGauge().Name(name).Help(help).Register(*registry_).Add({}).Set(value);
+std::vector<OperationSums> Metrics::sums() const {
+  std::vector<OperationSums> all;
+  for (const PerOperation& each : operations_) {
+    OperationSums sums;
+    sums.operation = each.name;
+    sums.held = count_of(each.held->Value());
+    sums.waiting = count_of(each.waiters->Value());
+    sums.grants = count_of(each.grants->Value());
+    sums.skips = count_of(each.skips->Value());
+    sums.refusals = count_of(each.refusals->Value());
+    all.push_back(sums);
+  }
+  return all;
+}
+
+Totals Metrics::totals() const {
+  Totals totals;
+  for (const OperationSums& each : sums()) {
+    totals.held += each.held;
+    totals.waiting += each.waiting;
+    totals.grants += each.grants;
+    totals.skips += each.skips;
+    totals.refusals += each.refusals;
+  }
+  const auto handovers = handover_seconds_->Collect().histogram;
+  totals.handovers = handovers.sample_count;
+  totals.handover_seconds = handovers.sample_sum;
+  const auto commits = commit_seconds_->Collect().histogram;
+  totals.commits = commits.sample_count;
+  totals.commit_seconds = commits.sample_sum;
+  return totals;
 }
 
 std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(registry_->Collect()); }

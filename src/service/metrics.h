@@ -13,8 +13,10 @@
 #include <string>
 #include <vector>
 
+#include "api/summary_json.h"
 #include "engine/effects.h"
 #include "engine/settings.h"
+#include "service/history.h"
 
 namespace turnstile {
 
@@ -34,10 +36,14 @@ class Metrics {
   // ... and what was loaded is held and waits already.
   void add_loaded(std::string_view operation, bool held, size_t waiters);
 
-  // Values that others keep, read when somebody asks for the text.
-  void set_gauge(const std::string& name, const std::string& help, double value);
-
   std::string text() const;
+
+  // For GET /summary: each operation as it is now, but for what is kept, which the engine knows. `other` is
+  // the last.
+  std::vector<OperationSums> sums() const;
+  // All operations together.
+  Totals totals() const;
+  History& history() { return history_; }
 
  private:
   struct PerOperation {
@@ -57,6 +63,7 @@ class Metrics {
   prometheus::Histogram* handover_seconds_;
   prometheus::Histogram* commit_seconds_;
   std::vector<std::pair<unsigned, prometheus::Counter*>> requests_;  // by class of status
+  History history_;
 };
 
 }  // namespace turnstile

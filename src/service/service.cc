@@ -31,17 +31,17 @@ Result<uint64_t> first_number(Time now) {
 
 }  // namespace
 
-Service::Service(const EngineSettings& settings, std::unique_ptr<Journal> journal, unsigned loops,
-                 Metrics& metrics)
+Service::Service(std::unique_ptr<Journal> journal, unsigned loops, Metrics& metrics)
     : metrics_(metrics), journal_(std::move(journal)) {
   for (unsigned i = 0; i < loops; ++i) links_.push_back(std::make_shared<LoopLink>());
   gate_ =
       std::make_unique<Gate>(*journal_, links_, [this](double seconds) { metrics_.observe_commit(seconds); });
-  engine_ = std::make_unique<Engine>(settings, *gate_, Token::none);
   housekeeper_ = std::make_unique<Housekeeper>(*this);
 }
 
-Service::~Service() {
+Service::~Service() { close(); }
+
+void Service::close() {
   detach();
   housekeeper_.reset();
   journal_->stop();
@@ -49,31 +49,27 @@ Service::~Service() {
 
 Result<std::unique_ptr<Service>> Service::begin(const EngineSettings& settings,
                                                 std::unique_ptr<Journal> journal, unsigned loops,
-                                                Metrics& metrics, OnFailed on_failed,
-                                                const TimeSource& time) {
-  std::unique_ptr<Service> service(new Service(settings, std::move(journal), loops, metrics));
-  if (const Result<void> loaded = service->load(std::move(on_failed), time); !loaded)
+                                                Metrics& metrics, OnFailed on_failed, const TimeSource& time,
+                                                std::unique_ptr<LoadedState> followed) {
+  if (!followed) followed = std::make_unique<LoadedState>(settings);
+  std::unique_ptr<Service> service(new Service(std::move(journal), loops, metrics));
+  if (const Result<void> loaded = service->load(*followed, std::move(on_failed), time); !loaded)
     return std::unexpected(loaded.error());
   return service;
 }
 
-Result<void> Service::load(OnFailed on_failed, const TimeSource& time) {
+Result<void> Service::load(LoadedState& state, OnFailed on_failed, const TimeSource& time) {
   const auto start = std::chrono::steady_clock::now();
-  uint64_t last_event = 0, last_first = 0;  // of all lives before this one
-  const Result<Recovered> recovered = journal_->recover([&](const Record& record) {
-    if (record.kind == RecordKind::event_mark)
-      last_event = std::max(last_event, record.number);
-    else if (record.kind == RecordKind::life_mark)
-      last_first = std::max(last_first, record.number);
-    else
-      engine_->load(record);
-  });
+  const Result<Recovered> recovered = journal_->recover([&](const Record& record) { state.load(record); });
   if (!recovered) return std::unexpected(recovered.error());
+  const uint64_t last_event = state.last_event(), last_first = state.last_life();  // of all lives before
+  engine_ = state.take_engine();
+  engine_->use(*gate_);
   clock_ = std::make_unique<Clock>(recovered->latest, time);
   began_ = now();
   const Result<uint64_t> first = first_number(began_);
   if (!first) return std::unexpected(first.error());
-  engine_->raise_tokens(Token(*first));
+  if (!planted(Plant::token_reused_after_takeover)) engine_->raise_tokens(Token(*first));
   // Below the first event there are two ids for what is told to whoever comes back (EventLog).
   first_event_ = std::max({*first, last_event + 3, last_first + 2});
   make_events(first_event_, last_event, last_first > last_event ? last_first - 1 : 0);
@@ -179,6 +175,7 @@ bool Service::expire_some(Effects& effects) {
 }
 
 void Service::tick() {
+  metrics_.history().sample(metrics_.totals(), now());
   for (const std::shared_ptr<LoopLink>& link : links_)
     if (link->port->wants_ticks()) post(link, [](LoopPort& port) { port.tick(); });
 }

@@ -15,6 +15,7 @@
 #include "events/router.h"
 #include "journal/journal.h"
 #include "service/gate.h"
+#include "service/loaded_state.h"
 #include "service/loop_port.h"
 #include "service/metrics.h"
 
@@ -30,17 +31,21 @@ class Service {
   // leaves any more; what follows from it is for the owner to decide.
   using OnFailed = std::function<void(const Error& error)>;
 
-  // Loads what the journal has. The error is one line for people.
+  // Loads what the journal has. The error is one line for people. `followed`: what of it has been loaded
+  // already; the journal has the rest.
   static Result<std::unique_ptr<Service>> begin(const EngineSettings& settings,
                                                 std::unique_ptr<Journal> journal, unsigned loops,
                                                 Metrics& metrics, OnFailed on_failed,
-                                                const TimeSource& time = machine_time());
+                                                const TimeSource& time = machine_time(),
+                                                std::unique_ptr<LoadedState> followed = nullptr);
   ~Service();
 
   // The loop with this index is there now; for each before its first request.
   void attach(unsigned loop, LoopPort& port) { links_[loop]->port = &port; }
   // From now on things run out by themselves. After the last attach().
   void start();
+  // Writes what is pending and nothing more: another server may lead. Nothing happens by itself any more.
+  void close();
   // Once each loop has run one more task, none of this Service's is left that would do anything.
   void detach();
 
@@ -55,6 +60,7 @@ class Service {
   Router& router() { return *router_; }
   Gate& gate() { return *gate_; }
   Journal& journal() { return *journal_; }
+  const EventLog& events() const { return *event_log_; }
   Time now() const { return clock_->now(); }
   // No two lives have the same number, of whatever store; who has told this server something can see whether
   // it may have forgotten it since.
@@ -74,7 +80,7 @@ class Service {
   // Ends what has run out and tells those whose waits have ended, as far as one turn should. True: there may
   // be more.
   bool expire_some(Effects& effects);
-  // Lets loops look after what they send by themselves.
+  // Lets loops look after what they send by themselves, and the history go on.
   void tick();
   // Lets the journal write all facts anew, if that pays.
   void take_snapshot(const std::stop_token& stop);
@@ -82,8 +88,8 @@ class Service {
  private:
   static constexpr int64_t kMostUnderWay = 2000;
 
-  Service(const EngineSettings& settings, std::unique_ptr<Journal> journal, unsigned loops, Metrics& metrics);
-  Result<void> load(OnFailed on_failed, const TimeSource& time);
+  Service(std::unique_ptr<Journal> journal, unsigned loops, Metrics& metrics);
+  Result<void> load(LoadedState& state, OnFailed on_failed, const TimeSource& time);
   void make_events(uint64_t first_id, uint64_t last_of_earlier_life, uint64_t beginning_of_earlier_life);
   Record life_mark() const;
   void deliver(const std::shared_ptr<LoopLink>& link, PollAnswer answer, LoopPort* from);
