@@ -1,0 +1,27 @@
+// How this page makes elements: never from HTML. What a user has named a resource, a node or an error is text, whatever
+// characters are in it.
+
+export const byId = (id) => document.getElementById(id);
+
+// h('p', {class: 'hint'}, 'text', child): attributes as they are, `on…` as listeners, nothing for null and false.
+export function h(tag, attributes = {}, ...children) {
+  const svg = ['svg', 'path', 'line', 'circle', 'g', 'rect'].includes(tag);
+  const element = svg ? document.createElementNS('http://www.w3.org/2000/svg', tag) : document.createElement(tag);
+  for (const [name, value] of Object.entries(attributes)) {
+    if (value === null || value === undefined || value === false) continue;
+    if (name.startsWith('on')) element.addEventListener(name.slice(2), value);
+    else element.setAttribute(name, value === true ? '' : value);
+  }
+  element.append(...children.flat().filter((child) => child !== null && child !== undefined && child !== false));
+  return element;
+}
+
+// Changes only what is different, so that a selection or a screen reader is not disturbed every second.
+export function setText(element, text) {
+  if (element.textContent !== text) element.textContent = text;
+}
+
+export function setAttribute(element, name, value) {
+  if (value === null || value === undefined) element.removeAttribute(name);
+  else if (element.getAttribute(name) !== String(value)) element.setAttribute(name, value);
+}

@@ -1,0 +1,362 @@
+// The status page in a real browser, with a real server behind it.
+//
+// Nothing here sleeps for a fixed time: what must appear is waited for, with a limit that a busy machine does not reach.
+
+import assert from 'node:assert/strict';
+import {existsSync, readFileSync} from 'node:fs';
+import {createRequire} from 'node:module';
+import {after, before, describe, test} from 'node:test';
+
+import {CHROMIUM, connection, launch, openPage, row} from './browser.mjs';
+import {credentialsFile, Etcd, secret, Server} from './server.mjs';
+
+const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+assert.ok(existsSync(CHROMIUM), 'Debian\'s package chromium is missing: ./dev test installs it');
+
+let browser, server;
+before(async () => {
+  browser = await launch();
+  server = await new Server([], 'memory').start();
+});
+after(async () => {
+  await browser?.close();
+  await server?.remove();
+});
+
+// Every test: nothing was complained about, neither in the console nor by the Content-Security-Policy.
+async function withPage(options, run) {
+  const page = await openPage(browser, options.server?.url ?? server.url, options);
+  try {
+    await run(page);
+    assert.deepEqual(page.complaints, []);
+  } finally {
+    await page.context().close();
+  }
+}
+
+const text = async (locator) => (await locator.textContent()).trim();
+
+test('what is held and waited for appears, and changes as it changes', () => withPage({hash: '#q=live'}, async (page) => {
+  await page.getByText('Nothing matches.').waitFor();
+  const {token} = await server.lock('pull', 'live/layer', 'node-a', {lease_ms: 600000, info: 'web:1'});
+  await row(page, 'live/layer').waitFor();
+  assert.equal(await text(row(page, 'live/layer').locator('.state')), 'Held');
+  assert.equal(await text(row(page, 'live/layer').locator('.c-holder')), 'node-aweb:1');
+  await server.lock('pull', 'live/layer', 'node-b');
+  await server.lock('pull', 'live/layer', 'node-c');
+  await row(page, 'live/layer').locator('.c-queue', {hasText: '2'}).waitFor();
+  await server.post('/renew', {type: 'pull', resource_id: 'live/layer', node_id: 'node-a', token, done: 30, total: 40});
+  await page.waitForFunction(() => document.querySelector('tr.lane progress')?.value === 30);
+  await server.unlock('pull', 'live/layer', 'node-a', {token});
+  await row(page, 'live/layer').waitFor({state: 'detached'});
+  const line = page.locator('#feed li', {hasText: 'live/layer'});
+  await line.waitFor();
+  assert.match(await text(line), /pull done by node-a/);
+}));
+
+test('a failure says why, in the feed and to whoever takes over', () => withPage({}, async (page) => {
+  await server.lock('job', 'fails', 'node-a');
+  await server.unlock('job', 'fails', 'node-a', {success: false, error: 'disk full on /var'});
+  const line = page.locator('#feed li', {hasText: 'fails'});
+  await line.waitFor();
+  assert.match(await text(line), /failed on node-a.*disk full on \/var/);
+  assert.equal(await line.getAttribute('class'), 'bad');
+}));
+
+test('filters find by part of an id, by beginning, node, state and operation, and the address is a link to what is shown',
+  () => withPage({}, async (page) => {
+    await server.lock('job', 'find/alpha', 'node-1');
+    await server.lock('build', 'find/beta', 'node-2');
+    await server.lock('job', 'find/beta-2', 'node-2');
+    await server.lock('job', 'find/beta-2', 'node-3');
+    const shown = async (...names) => {
+      await page.waitForFunction((wanted) => JSON.stringify([...document.querySelectorAll('tr.lane .id')].map((one) => one.textContent)
+        .filter((one) => one.startsWith('find/'))) === JSON.stringify(wanted), names);
+    };
+    await page.keyboard.press('/');
+    await page.keyboard.type('nd/');
+    await shown('find/alpha', 'find/beta', 'find/beta-2');
+    await page.fill('[name=q]', '^find/b');
+    await shown('find/beta', 'find/beta-2');
+    await page.fill('[name=node]', 'node-3');
+    await shown('find/beta-2');
+    await page.fill('[name=node]', '');
+    await page.check('[name=state][value=queued]');
+    await shown('find/beta-2');
+    await page.fill('[name=q]', 'find');
+    await page.selectOption('[name=sort]', 'queue');
+    await page.locator('#matched', {hasText: /^1$/}).waitFor();
+    const address = page.url();
+    assert.match(address, /#state=queued&q=find&sort=queue$/);
+    await withPage({hash: new URL(address).hash}, async (other) => {
+      await row(other, 'find/beta-2').waitFor();
+      assert.equal(await other.inputValue('[name=q]'), 'find');
+      assert.equal(await other.locator('tr.lane').count(), 1);
+    });
+  }));
+
+test('a selected lock shows its queue in order and who uses it; the keyboard reaches it and leaves it', () => withPage({hash: '#q=chosen'}, async (page) => {
+  await server.lock('delete', 'chosen', 'node-a', {request_id: 'r-1'});
+  for (const node of ['node-b', 'node-c', 'node-d']) await server.lock('delete', 'chosen', node);
+  await row(page, 'chosen').waitFor();
+  await row(page, 'chosen').locator('a').focus();
+  await page.keyboard.press('Enter');
+  await page.locator('#detail .queue li').nth(2).waitFor();
+  assert.deepEqual(await page.locator('#detail .queue .node').allTextContents(), ['node-b', 'node-c', 'node-d']);
+  assert.match(await text(page.locator('#detail .facts')), /node-a.*r-1/);
+  assert.match(page.url(), /type=delete&resource=chosen/);
+  await page.keyboard.press('Escape');
+  await page.locator('#detail').waitFor({state: 'hidden'});
+}));
+
+test('an admin breaks a hold with a reason, after being asked', () => withPage({hash: '#type=job&resource=stuck'}, async (page) => {
+  await server.lock('job', 'stuck', 'node-dead');
+  await server.lock('job', 'stuck', 'node-next');
+  await page.locator('#break').click();
+  assert.match(await text(page.locator('#break-what')), /job stuck, held by node-dead/);
+  await page.locator('#break-cancel').click();
+  assert.equal((await (await fetch(`${server.url}/lock/status?type=job&resource_id=stuck`)).json()).holder.node_id, 'node-dead');
+  await page.locator('#break').click();
+  await page.fill('#break-reason', 'node-dead was switched off');
+  await page.locator('#break-confirm').click();
+  await page.locator('#detail .facts', {hasText: 'node-next'}).waitFor();
+  await page.keyboard.press('Escape');
+  await page.locator('#feed li', {hasText: 'node-dead was switched off'}).waitFor();
+}));
+
+test('what callers have named is text, whatever characters it has', () => withPage({}, async (page) => {
+  const evil = '<script>alert(1)</script><img src=x onerror=alert(2)>';
+  await server.lock('job', evil, '<b>node</b>', {info: '"><svg onload=alert(3)>'});
+  await server.lock('job', evil, '<i>waits</i>');
+  await row(page, '<script>').waitFor();
+  await row(page, '<script>').locator('a').click();
+  await page.locator('#detail .queue li').waitFor();
+  assert.equal(await text(page.locator('#detail-heading')), evil);
+  await server.unlock('job', evil, '<b>node</b>', {success: false, error: '<script>alert(4)</script>'});
+  await server.unlock('job', evil, '<i>waits</i>');
+  await page.keyboard.press('Escape');
+  await page.locator('#feed li', {hasText: 'alert(4)'}).waitFor();
+  assert.equal(await page.evaluate(() => document.querySelectorAll('main script, main img, main b, main i').length), 0);
+}));
+
+test('after kill -9 and a restart the page comes back by itself, and has missed nothing', async () => {
+  const own = await new Server().start();
+  try {
+    // The browser itself says of each failed request that it has failed.
+    await withPage({server: own, hash: '#state=all', expected: /ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY/}, async (page) => {
+      await own.lock('job', 'before', 'node-a');
+      await row(page, 'before').waitFor();
+      await connection(page, 'live');
+      await own.kill();
+      await connection(page, 'reconnecting');
+      assert.ok(await row(page, 'before').isVisible(), 'what was known stays readable');
+      await own.start();
+      await own.lock('job', 'afterwards', 'node-b');
+      await own.unlock('job', 'before', 'node-a');
+      await connection(page, 'live');
+      await row(page, 'afterwards').waitFor();
+      await page.locator('#feed li', {hasText: 'The server was started again.'}).waitFor();
+      await page.locator('#feed li', {hasText: 'before'}).waitFor();
+    });
+  } finally {
+    await own.remove();
+  }
+});
+
+test('asks for a credential once when the server wants one, and keeps it in memory only', async () => {
+  const [reader, admin] = [secret(), secret()];
+  const own = await new Server(['--credentials', credentialsFile([{name: 'reader', role: 'read', secret: reader},
+    {name: 'root', role: 'admin', secret: admin}])], 'memory').start();
+  own.credential = admin;
+  try {
+    await own.lock('job', 'secret-work', 'node-a');
+    await withPage({server: own, expected: /40[13] \((Unauthorized|Forbidden)\)/}, async (page) => {
+      await page.locator('#credential').waitFor();
+      assert.equal(await page.locator('tr.lane').count(), 0);
+      await page.fill('#credential', secret());
+      await page.keyboard.press('Enter');
+      await page.locator('#credential-error', {hasText: 'does not know'}).waitFor();
+      await page.fill('#credential', reader);
+      await page.keyboard.press('Enter');
+      await row(page, 'secret-work').waitFor();
+      await connection(page, 'live');
+      assert.equal(await page.inputValue('#credential'), '');
+      assert.deepEqual(await page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length]), ['', 0, 0]);
+      await row(page, 'secret-work').locator('a').click();
+      await page.locator('#break').click();
+      await page.fill('#break-reason', 'may I?');
+      await page.locator('#break-confirm').click();
+      await page.locator('#break-error', {hasText: 'needs the role admin'}).waitFor();
+      await page.locator('#break-cancel').click();
+      await page.keyboard.press('Escape');
+      await own.unlock('job', 'secret-work', 'node-a');
+      await page.locator('#feed li', {hasText: 'secret-work'}).waitFor();
+      assert.equal(await page.locator('#credential-dialog').isVisible(), false);
+    });
+  } finally {
+    await own.remove();
+  }
+});
+
+test('with the credential of a node it shows that node\'s locks as they change, and no sums', async () => {
+  const [node, admin] = [secret(), secret()];
+  const own = await new Server(['--credentials', credentialsFile([
+    {name: 'node-a', role: 'client', secret: node, resources: ['mine/']}, {name: 'root', role: 'admin', secret: admin}])], 'memory').start();
+  own.credential = admin;
+  try {
+    await own.lock('job', 'mine/first', 'node-a');
+    await own.lock('job', 'theirs/first', 'node-b');
+    await withPage({server: own, expected: /40[13] \((Unauthorized|Forbidden)\)/}, async (page) => {
+      await page.fill('#credential', node);
+      await page.keyboard.press('Enter');
+      await row(page, 'mine/first').waitFor();
+      await connection(page, 'live');
+      for (const id of ['#sums', '#charts']) await page.locator(id).waitFor({state: 'hidden'});
+      await own.lock('job', 'theirs/second', 'node-b');
+      await own.lock('job', 'mine/second', 'node-a');
+      await row(page, 'mine/second').waitFor();
+      assert.equal(await page.locator('tr.lane', {hasText: 'theirs/'}).count(), 0);
+      await own.unlock('job', 'mine/second', 'node-a');
+      await page.locator('#feed li', {hasText: 'mine/second'}).waitFor();
+      assert.equal(await page.locator('#credential-dialog').isVisible(), false);
+    });
+  } finally {
+    await own.remove();
+  }
+});
+
+// Most of their time they wait, and so together.
+describe('what takes its time', {concurrency: 2}, () => {
+test('a page on a server that stands by follows to the leader, and when the leader is killed to the next one', async () => {
+  const etcd = await new Etcd().start();
+  const all = [];
+  try {
+    for (let i = 0; i < 2; ++i) all.push(await new Server(['--leader-lease', '2s'], etcd.store).start());
+    const leader = await leaderOf(all);
+    const standby = all.find((one) => one !== leader);
+    const expected = /307|ERR_CONNECTION_REFUSED|ERR_INCOMPLETE_CHUNKED|ERR_CONNECTION_RESET|ERR_EMPTY|503/;
+    await withPage({server: standby, hash: '#q=led', expected}, async (page) => {
+      // It says so for five seconds before it goes; a machine that hardly moves may have gone by the time we look.
+      await page.waitForURL(`${leader.url}/#q=led`);
+      await connection(page, 'live');
+      await page.locator('#server-list li', {hasText: 'leads, term'}).waitFor();
+      assert.equal(await page.locator('#server-list li', {hasText: 'standby'}).count(), 1);
+      await leader.lock('job', 'led/work', 'node-a');
+      await row(page, 'led/work').waitFor();
+      await leader.kill();
+      await page.waitForURL(`${standby.url}/#q=led`);
+      await connection(page, 'live');
+      await row(page, 'led/work').waitFor();
+    });
+  } finally {
+    for (const each of all) await each.remove();
+    etcd.remove();
+  }
+});
+
+test('a flood of events does not reach the reader: the page looks every two seconds, and goes on with the stream later', async () => {
+  const own = await new Server([], 'memory').start();
+  try {
+    await withPage({server: own}, async (page) => {
+      await connection(page, 'live');
+      const requests = Array.from({length: 500}, (_, i) => ['lock', 'unlock'].map((call) => ({call, type: 'job', resource_id: `r${i}`, node_id: 'n'}))).flat();
+      let flooding = true;
+      const flood = (async () => { while (flooding) await own.post('/batch', {requests}); })();
+      await connection(page, 'busy');
+      flooding = false;
+      await flood;
+      await own.lock('job', 'after-the-flood', 'n');
+      await row(page, 'after-the-flood').waitFor();
+      await connection(page, 'live');
+    });
+  } finally {
+    await own.remove();
+  }
+});
+});
+
+async function leaderOf(servers) {
+  for (;;) {
+    for (const each of servers) {
+      const {role} = await (await fetch(`${each.url}/servers`)).json();
+      if (role === 'leader') return each;
+    }
+    await new Promise((done) => setTimeout(done, 50));
+  }
+}
+
+test('ten thousand rows scroll, a few of them there at a time', async () => {
+  const own = await new Server([], 'memory').start();
+  try {
+    await own.fill(10000);
+    await withPage({server: own}, async (page) => {
+      await page.locator('#matched', {hasText: '10,000'}).waitFor();
+      const largest = await page.evaluate(async () => {
+        for (let most = 0;;) {
+          scrollTo(0, document.documentElement.scrollHeight);
+          await new Promise((done) => setTimeout(done, 20));
+          const rows = document.querySelectorAll('tr.lane');
+          most = Math.max(most, rows.length);
+          if (rows[rows.length - 1].textContent.startsWith('bulk/009999')) return most;
+        }
+      });
+      assert.equal(await page.locator('#table').getAttribute('aria-rowcount'), '10001');
+      assert.ok(largest < 80, `${largest} rows were in the document`);
+      await page.evaluate(() => scrollTo(0, 0));
+      await row(page, 'bulk/000000').waitFor();
+      await page.evaluate(() => scrollTo(0, 5000 * 54));
+      await row(page, 'bulk/00500').first().waitFor();
+    });
+  } finally {
+    await own.remove();
+  }
+});
+
+for (const colorScheme of ['light', 'dark'])
+  for (const width of [1360, 390])
+    test(`axe finds nothing serious (${colorScheme}, ${width} px)`, () => withPage({colorScheme, viewport: {width, height: 860}, hash: '#type=pull&resource=judged'}, async (page) => {
+      const {token} = await server.lock('pull', 'judged', 'node-a', {lease_ms: 600000, info: 'a text'});
+      if (token) await server.post('/renew', {type: 'pull', resource_id: 'judged', node_id: 'node-a', token, done: 1, total: 4});
+      await server.lock('pull', 'judged', 'node-b');
+      await server.lock('job', 'judged-2', 'node-b');
+      await server.unlock('job', 'judged-2', 'node-b', {success: false, error: 'no'});
+      await page.locator('#detail .queue li').waitFor();
+      await page.locator('.chart .value').first().waitFor();
+      const judge = async () => {
+        await page.evaluate(AXE);
+        const {violations} = await page.evaluate(() => axe.run(document, {resultTypes: ['violations']}));
+        const serious = violations.filter((one) => ['serious', 'critical'].includes(one.impact));
+        assert.deepEqual(serious.map((one) => `${one.id}: ${one.nodes.map((node) => node.html.slice(0, 120)).join(' | ')}`), []);
+      };
+      await judge();
+      await page.locator('#break').click();
+      await judge();
+      await page.locator('#break-cancel').click();
+      await page.locator('#detail-close').click();
+      await judge();
+      if (width < 800) {
+        await page.locator('#view-activity').click();
+        await page.locator('#feed').waitFor();
+        await judge();
+        assert.equal(await page.evaluate(() => document.documentElement.scrollWidth > innerWidth), false, 'nothing is wider than a phone');
+      }
+    }));
+
+test('the page is small, comes with a strict policy, and is not sent again while it is the same', async () => {
+  const curl = await fetch(`${server.url}/`, {headers: {Accept: '*/*'}});
+  assert.match(await curl.text(), /This is turnstiled/, 'who is no browser gets the text');
+  const html = await fetch(`${server.url}/`, {headers: {Accept: 'text/html,application/xhtml+xml'}});
+  assert.match(html.headers.get('content-security-policy'), /default-src 'none'; script-src 'self'; style-src 'self'/);
+  const body = await html.text();
+  const names = new Set(['main.js', ...[...body.matchAll(/\/page\/([a-z_.]+)/g)].map((match) => match[1])]);
+  let bytes = body.length;
+  for (const name of names) {
+    const file = await fetch(`${server.url}/page/${name}`);
+    assert.equal(file.status, 200, name);
+    bytes += (await file.text()).length;
+    const again = await fetch(`${server.url}/page/${name}`, {headers: {'If-None-Match': file.headers.get('etag')}});
+    assert.equal(again.status, 304, name);
+  }
+  assert.ok(bytes < 100000, `${bytes} bytes`);
+  console.log(`the page: ${names.size + 1} files, ${bytes} bytes`);
+});
