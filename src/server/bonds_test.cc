@@ -26,6 +26,7 @@ class BondsTest : public ::testing::Test {
   BondsTest() {
     Settings settings;
     settings.listen = {"127.0.0.1:0"};
+    settings.hosts = {"test"};  // what the test client calls it
     settings.store = "memory";
     settings.threads = 2;
     settings.engine.bond_grace = std::chrono::milliseconds(20);

@@ -3,8 +3,11 @@
 
 #include <memory>
 #include <optional>
+#include <string>
+#include <utility>
 #include <vector>
 
+#include "access/principal.h"
 #include "base/time.h"
 #include "events/filter.h"
 #include "service/errand.h"
@@ -20,14 +23,24 @@ struct StreamState {
   Time next_comment{};
 };
 
-struct ConnectionState {
-  std::optional<Errand> poll;  // an open long poll (S24)
-  bool walks = false;          // a request that is carried out in slices
-  std::unique_ptr<StreamState> stream;
-  std::vector<Errand> bonds;  // holds and waits that live by this connection (S21)
-  size_t prune_at = 64;       // when so many, look for those that ended otherwise
+// A hold or wait that lives by a connection (S21), and who has said so.
+struct Bond : Errand {
+  access::PrincipalPtr by;  // null: nobody has to say who he is
 
-  bool is_plain() const { return !poll && !walks && !stream && bonds.empty(); }
+  Bond(const LaneName& lane, const Requester& who, access::PrincipalPtr principal)
+      : Errand(lane, who), by(std::move(principal)) {}
+};
+
+struct ConnectionState {
+  std::optional<Errand> poll;          // an open long poll (S24)
+  bool walks = false;                  // a request that is carried out in slices
+  std::optional<std::string> refused;  // a failed log-in that waits for its answer: what it will be told
+  std::unique_ptr<StreamState> stream;
+  access::PrincipalPtr by;  // who asked for what is under way; null: nobody has to say who he is
+  std::vector<Bond> bonds;
+  size_t prune_at = 64;  // when so many, look for those that ended otherwise
+
+  bool is_plain() const { return !poll && !walks && !refused && !stream && bonds.empty(); }
 };
 
 }  // namespace turnstile

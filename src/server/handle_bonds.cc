@@ -7,7 +7,9 @@ namespace turnstile {
 
 // S24: the answer stays open.
 http::Handled LoopHandler::wait(const LockRequest& request, http::ConnectionId connection) {
-  connections_[uint64_t(connection)].poll.emplace(request.command.lane, request.command.who);
+  ConnectionState& state = connections_[uint64_t(connection)];
+  state.poll.emplace(request.command.lane, request.command.who);
+  state.by = admission_.who_shared();
   loop_.set_timer(connection, request.wait);
   settle_without_answer();
   return Handled::waiting;
@@ -52,7 +54,9 @@ void LoopHandler::resolve_poll(const http::Receipt& receipt) {
 
 void LoopHandler::on_timer(http::ConnectionId connection) {
   const auto found = connections_.find(uint64_t(connection));
-  if (found == connections_.end() || !found->second.poll || service_ == nullptr) return;
+  if (found == connections_.end()) return;
+  if (found->second.refused) return answer_refused(connection, *std::exchange(found->second.refused, {}));
+  if (!found->second.poll || service_ == nullptr) return;
   const Errand poll = *found->second.poll;
   const std::optional<LockAnswer> answer = service_->engine().end_poll(
       poll.lane(), poll.who(), PollId(uint64_t(connection)), service_->now(), fresh());
@@ -69,6 +73,7 @@ void LoopHandler::on_timer(http::ConnectionId connection) {
 // A server that stops closes connections itself. That is no sign that anybody has gone: whoever lives by one
 // has its full time again when the next life begins (S31).
 void LoopHandler::on_closed(http::ConnectionId connection) {
+  if (const auto passed_on = forwarded_.extract(uint64_t(connection))) passed_on.mapped()->abandon();
   const auto found = connections_.find(uint64_t(connection));
   if (found == connections_.end()) return;
   const ConnectionState state = std::move(found->second);
@@ -76,7 +81,7 @@ void LoopHandler::on_closed(http::ConnectionId connection) {
   const uint64_t id = uint64_t(connection);
   if (state.walks) connections_[id].walks = true;  // who only half-closed still wants the answer
   if (state.stream) close_stream(*state.stream, connection);
-  if (state.poll) loop_.close(connection);  // a half-closed one is as good as gone (S21)
+  if (state.poll || state.refused) loop_.close(connection);  // a half-closed one is as good as gone (S21)
   if (service_ == nullptr || common_.stopping()) return;
   const Time now = service_->now();
   if (state.poll) {
@@ -88,7 +93,7 @@ void LoopHandler::on_closed(http::ConnectionId connection) {
     service_->engine().close_bond(bond.lane(), bond.who(), BondId(id), now, fresh());
     settle_without_answer();
   }
-  for (const Errand& bond : state.bonds) {
+  for (const Bond& bond : state.bonds) {
     service_->engine().close_bond(bond.lane(), bond.who(), BondId(id), now, fresh());
     settle_without_answer();
   }
@@ -96,15 +101,15 @@ void LoopHandler::on_closed(http::ConnectionId connection) {
 
 void LoopHandler::note_bond(http::ConnectionId connection, const LaneName& lane, const Requester& who) {
   ConnectionState& state = connections_[uint64_t(connection)];
-  for (const Errand& bond : state.bonds)
+  for (const Bond& bond : state.bonds)
     if (bond.is(lane, who)) return;
   if (state.bonds.size() >= state.prune_at) {  // some may have ended by expiry, or by an unlock elsewhere
-    std::erase_if(state.bonds, [&](const Errand& bond) {
+    std::erase_if(state.bonds, [&](const Bond& bond) {
       return !service_->engine().has_bond(bond.lane(), bond.who(), BondId(uint64_t(connection)));
     });
     state.prune_at = std::max<size_t>(64, state.bonds.size() * 2);
   }
-  state.bonds.emplace_back(lane, who);
+  state.bonds.emplace_back(lane, who, admission_.who_shared());
   loop_.watch(connection);
 }
 
@@ -115,7 +120,7 @@ void LoopHandler::forget_bond(http::ConnectionId connection, const LaneName& lan
   // An unlock that was repeated, or was of another request of the node's, has ended nothing of this one's.
   const bool lives_by_it = service_->engine().has_bond(lane, who, BondId(uint64_t(connection)));
   if (lives_by_it && !planted(Plant::bond_lost_by_repeat)) return;
-  std::erase_if(found->second.bonds, [&](const Errand& bond) { return bond.is(lane, who); });
+  std::erase_if(found->second.bonds, [&](const Bond& bond) { return bond.is(lane, who); });
   erase_if_plain(connection);
 }
 
@@ -125,9 +130,23 @@ void LoopHandler::erase_if_plain(http::ConnectionId connection) {
 }
 
 void LoopHandler::end_life() {
-  service_ = nullptr;   // nothing of it is asked any more,
-  loop_.drop_output();  // and what it had to say and has not said never leaves
-  shut_down(ErrorCode::store_unavailable);
+  service_ = nullptr;  // nothing of it is asked any more,
+  // and what it had to say and has not said never leaves.
+  const bool replicated = common_.standing().replicated;
+  const ErrorCode why = replicated ? ErrorCode::outcome_unknown : ErrorCode::store_unavailable;
+  if (replicated) {
+    const ApiError error = make_error(why);
+    std::string body;
+    append_error_json(body, error);
+    loop_.replace_output({.status = error.status,
+                          .extra_headers = error.headers,
+                          .body = body,
+                          .receipts = {},
+                          .close = true});
+  } else {
+    loop_.drop_output();
+  }
+  shut_down(why);
   // The next life knows of no bond: who lives by a connection learns that it must make a new one.
   for (const auto& [id, state] : connections_) {
     if (state.stream) close_stream(*state.stream, http::ConnectionId(id));
@@ -141,7 +160,7 @@ void LoopHandler::end_life() {
 void LoopHandler::shut_down(ErrorCode why) {
   std::vector<uint64_t> waiting, streams;
   for (const auto& [id, state] : connections_) {
-    if (state.poll || state.walks) waiting.push_back(id);
+    if (state.poll || state.walks || state.refused) waiting.push_back(id);
     if (state.stream) streams.push_back(id);
   }
   std::string body;
@@ -175,6 +194,7 @@ bool LoopHandler::end_waiting(uint64_t id) {
   if (found == connections_.end()) return false;
   found->second.poll.reset();
   found->second.walks = false;
+  found->second.refused.reset();
   erase_if_plain(http::ConnectionId(id));
   return true;
 }

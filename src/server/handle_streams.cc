@@ -48,7 +48,7 @@ http::Handled LoopHandler::events(const EventsRequest& wanted, const Request& re
   if (!common_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
   fresh();
   auto stream = std::make_unique<StreamState>();
-  stream->filter = Filter::everything(wanted.prefix, wanted.operation);
+  stream->filter = Filter::everything(wanted.prefix, wanted.operation, admission_.within());
   const Subscribed subscribed = join(request, stream->filter);
   effects_.sequence = service_->gate().latest();  // a reset has an id of this life, which must be marked
   return start_stream(request, responder, std::move(stream), subscribed, {});
@@ -82,7 +82,9 @@ http::Handled LoopHandler::start_stream(const Request& request, Responder& respo
   stream->behind = !subscribed.live;
   stream->next_comment = service_->now() + kCommentEvery;
   if (stream->behind) loop_.tell_when_drained(request.connection);
-  connections_[uint64_t(request.connection)].stream = std::move(stream);
+  ConnectionState& connection = connections_[uint64_t(request.connection)];
+  connection.stream = std::move(stream);
+  connection.by = admission_.who_shared();
   return Handled::stream;
 }
 

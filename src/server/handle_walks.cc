@@ -14,7 +14,8 @@ constexpr size_t kMostWalks = 64;       // of one loop at a time
 
 }  // namespace
 
-http::Handled LoopHandler::list(const ListCommand& command, const Request& request, Responder& responder) {
+http::Handled LoopHandler::list(ListCommand command, const Request& request, Responder& responder) {
+  command.within = admission_.within();
   Walk walk;
   walk.list = std::make_unique<ListWalk>(command);
   return begin_walk(std::move(walk), request, responder);
@@ -24,7 +25,7 @@ http::Handled LoopHandler::release_node(const ReleaseNodeCommand& command, const
                                         Responder& responder) {
   Walk walk;
   walk.node = command.node.text;
-  walk.release = std::make_unique<ReleaseNodeWalk>(command.node);
+  walk.release = std::make_unique<ReleaseNodeWalk>(command.node, admission_.within());
   return begin_walk(std::move(walk), request, responder);
 }
 
@@ -32,7 +33,9 @@ http::Handled LoopHandler::begin_walk(Walk walk, const Request& request, Respond
   if (walks_.size() >= kMostWalks) return respond_error(responder, make_error(ErrorCode::too_many_requests));
   if (go_on(walk)) return respond(request, responder, write_answer(walk));
   walk.connection = request.connection;
-  connections_[uint64_t(request.connection)].walks = true;
+  ConnectionState& state = connections_[uint64_t(request.connection)];
+  state.walks = true;
+  state.by = admission_.who_shared();
   walks_.push_back(std::move(walk));
   if (walks_.size() == 1) loop_.post([this] { walk_on(); });
   return Handled::waiting;
@@ -60,7 +63,7 @@ unsigned LoopHandler::write_answer(const Walk& walk) {
   const ListAnswer& answer = walk.list->answer();
   std::optional<LaneName> next;
   if (answer.more) next = answer.next;
-  return append_list_answer(body_, answer.page, next);
+  return append_list_answer(body_, answer.page, next, answer.matched);
 }
 
 // A slice of the walk whose turn it is.

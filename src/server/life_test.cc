@@ -21,6 +21,7 @@ class LifeTest : public ::testing::Test {
       : directory_(std::filesystem::temp_directory_path() / ("turnstile-life-" + std::to_string(getpid()))) {
     Settings settings;
     settings.listen = {"127.0.0.1:0"};
+    settings.hosts = {"test"};  // what the test client calls it
     settings.store = "file:" + directory_.string();
     settings.threads = 2;
     app_ = std::make_unique<App>(settings);

@@ -17,11 +17,13 @@ struct Overloaded : Each... {
 }  // namespace
 
 LoopHandler::LoopHandler(Common& common, http::Loop& loop)
-    : common_(common), loop_(loop), reader_(common.settings().api) {}
+    : common_(common), loop_(loop), admission_(common.access()), reader_(common.settings().api) {}
 
 http::Handled LoopHandler::handle(const Request& request, Responder& responder) {
-  if (request.method == http::Method::options) return respond_options(request, responder);
   const std::optional<Path> path = find_path(request.path);
+  if (admission_.is_foreign(request, path)) return refuse(request, responder, ErrorCode::foreign_origin);
+  if (request.method == http::Method::options) return respond_options(request, responder);
+  if (!admission_.admit(request, path)) return refuse_login(request, responder);
   if (!path) return respond_error(responder, make_error(ErrorCode::unknown_path));
   const PathMethod method = request.method == http::Method::get    ? kGet
                             : request.method == http::Method::post ? kPost
@@ -29,12 +31,18 @@ http::Handled LoopHandler::handle(const Request& request, Responder& responder) 
                                                                    : kNoMethodOfOurs;
   if (!allows(*path, method))
     return respond_error(responder, make_error(ErrorCode::method_not_allowed), allow_header(*path));
-  if (!is_command(*path)) return info(*path, responder);
+  if (const access::Principal* who = admission_.who())
+    if (const access::Barrier barrier = access::may(*who, *path); barrier != access::Barrier::none)
+      return refuse_command(request, responder, barrier, {});
+  if (!is_command(*path)) return info(*path, request, responder);
 
+  if (service_ == nullptr && common_.standing().replicated) return stand_by(request, responder);
   const bool reads = *path == Path::locks || *path == Path::refs;
   if (const auto why = why_not(reads)) return respond_error(responder, make_error(*why));
   ApiResult<Command> command = reader_.read(*path, method == kPost, request.query, request.body);
   if (!command) return respond_error(responder, command.error());
+  if (const access::Barrier barrier = barrier_to(*command); barrier != access::Barrier::none)
+    return refuse_command(request, responder, barrier, access::subject_of(*command));
   return std::visit(
       Overloaded{
           [&](LockRequest& lock) {
@@ -65,6 +73,7 @@ http::Handled LoopHandler::carry_out_one(const Command& command, const Request& 
   }
   if (planted(Plant::read_before_sync) && std::holds_alternative<StatusCommand>(command))
     effects_.sequence = 0;
+  note_admin_act(request, command, done.status);
   return respond(request, responder, done.status);
 }
 
@@ -72,33 +81,45 @@ http::Handled LoopHandler::batch(const BatchCommand& command, const Request& req
   fresh();
   BatchFrame frame(body_);
   uint64_t sequence = 0;
+  uint64_t refused = 0;
+  std::string resource, node;  // of the first that was refused
   for (size_t i = 0; i < command.count; ++i) {
     const ApiResult<Command> item = reader_.next_in_batch();
     effects_.clear();
     frame.next_answer();
-    answer_item(item);
+    if (!answer_item(item) && refused++ == 0) {
+      const access::Subject subject = access::subject_of(*item);
+      resource = subject.resource;
+      node = subject.node;
+    }
     sequence = std::max(sequence, effects_.sequence);
     settle(request.connection);
   }
   frame.finish();
+  if (refused > 0) note_forbidden(request, {resource, node}, refused);
   effects_.clear();
   if (planted(Plant::batch_does_not_wait)) sequence = 0;
   effects_.sequence = sequence;  // the whole answer leaves when the last of its steps is safe
   return respond(request, responder, 200);
 }
 
-void LoopHandler::answer_item(const ApiResult<Command>& item) {
-  if (!item)
-    append_error_json(body_, item.error(), AnswerForm::in_batch);
-  else if (body_.size() > kMostBatchAnswer)
-    append_error_json(
-        body_,
-        make_error(ErrorCode::too_many_requests,
-                   "not carried out: the answer of this batch has become as large as it may be; "
-                   "send the rest in another one"),
-        AnswerForm::in_batch);
-  else
+bool LoopHandler::answer_item(const ApiResult<Command>& item) {
+  const auto refuse_item = [&](const ApiError& error) {
+    append_error_json(body_, error, AnswerForm::in_batch);
+  };
+  if (!item) {
+    refuse_item(item.error());
+  } else if (body_.size() > kMostBatchAnswer) {
+    refuse_item(make_error(ErrorCode::too_many_requests,
+                           "not carried out: the answer of this batch has become as large as it may be; "
+                           "send the rest in another one"));
+  } else if (const access::Barrier barrier = barrier_to(*item); barrier != access::Barrier::none) {
+    refuse_item(forbidden(barrier, access::subject_of(*item)));
+    return false;
+  } else {
     carry_out(service_->engine(), *item, service_->now(), effects_, body_, AnswerForm::in_batch);
+  }
+  return true;
 }
 
 http::Handled LoopHandler::respond(const Request& request, Responder& responder, unsigned status) {
@@ -114,9 +135,10 @@ http::Handled LoopHandler::respond(const Request& request, Responder& responder,
 }
 
 http::Handled LoopHandler::respond_text(Responder& responder, std::string_view content_type,
-                                        std::string_view text) {
+                                        std::string_view text, std::string_view more_headers) {
   http::Response response;
   response.content_type = content_type;
+  response.extra_headers = more_headers;
   response.body = text;
   responder.respond(response);
   common_.metrics().count_request(response.status);

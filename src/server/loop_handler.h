@@ -13,12 +13,16 @@
 #include "api/command_reader.h"
 #include "engine/effects.h"
 #include "http/http.h"
+#include "server/admission.h"
 #include "server/common.h"
 #include "server/connection_state.h"
+#include "server/forwarder.h"
 #include "service/carry_out.h"
 #include "service/service.h"
 
 namespace turnstile {
+
+struct PageFile;
 
 // Threads: only ever used on its loop's; others reach it through post().
 // Invariant: a connection is in connections_ exactly while its state is not plain.
@@ -44,6 +48,8 @@ class LoopHandler final : public http::Handler, public LoopPort {
   // A life of the state begins, or has ended: then what hung on it ends too, and requests get 503.
   void begin_life(Service& service) { service_ = &service; }
   void end_life();
+  // These credentials count from now on. What was asked for by who may not do so any more ends.
+  void change_credentials(access::CredentialsPtr credentials);
   // 503 to open long polls, an end to streams.
   void shut_down(ErrorCode why);
 
@@ -55,12 +61,28 @@ class LoopHandler final : public http::Handler, public LoopPort {
   // loop_handler.cc
   Handled carry_out_one(const Command& command, const Request& request, Responder& responder);
   Handled batch(const BatchCommand& command, const Request& request, Responder& responder);
-  void answer_item(const ApiResult<Command>& item);
+  // Returns whether the caller may ask for it.
+  bool answer_item(const ApiResult<Command>& item);
   Handled respond(const Request& request, Responder& responder, unsigned status);
-  std::string version() const;
-  Handled respond_text(Responder& responder, std::string_view content_type, std::string_view text);
+  Handled respond_text(Responder& responder, std::string_view content_type, std::string_view text,
+                       std::string_view more_headers = {});
   Handled respond_error(Responder& responder, const ApiError& error, std::string_view more_headers = {});
   Handled respond_options(const Request& request, Responder& responder);
+  // handle_access.cc
+  Handled refuse(const Request& request, Responder& responder, ErrorCode why);
+  Handled refuse_login(const Request& request, Responder& responder);
+  Handled refuse_command(const Request& request, Responder& responder, access::Barrier barrier,
+                         const access::Subject& subject);
+  // The error, which is counted.
+  ApiError forbidden(access::Barrier barrier, const access::Subject& subject);
+  // The audit log's line, one for all refused items of a batch.
+  void note_forbidden(const Request& request, const access::Subject& first, uint64_t count);
+  void answer_refused(http::ConnectionId connection, const std::string& problem);
+  // What stands in the way of this command, if anything does.
+  access::Barrier barrier_to(const Command& command) const;
+  void note_admin_act(const Request& request, const Command& command, unsigned status);
+  bool may_go_on(ConnectionState& state);
+
   // Why no command can be taken now, if none can. `reads`: one that changes nothing.
   std::optional<ErrorCode> why_not(bool reads) const;
   // Clears what the next call of the engine fills.
@@ -102,7 +124,7 @@ class LoopHandler final : public http::Handler, public LoopPort {
     std::unique_ptr<ReleaseNodeWalk> release;
     std::string node;  // of `release`
   };
-  Handled list(const ListCommand& command, const Request& request, Responder& responder);
+  Handled list(ListCommand command, const Request& request, Responder& responder);
   Handled release_node(const ReleaseNodeCommand& command, const Request& request, Responder& responder);
   Handled begin_walk(Walk walk, const Request& request, Responder& responder);
   bool go_on(Walk& walk);
@@ -110,11 +132,21 @@ class LoopHandler final : public http::Handler, public LoopPort {
   void walk_on();
 
   // handle_info.cc
-  Handled info(Path path, Responder& responder);
+  Handled info(Path path, const Request& request, Responder& responder);
+  Handled summary(const Request& request, Responder& responder);
+  Handled page_file(const PageFile* file, bool varies, const Request& request, Responder& responder);
+  std::string version() const;
+  Handled readiness(const Request& request, Responder& responder);
+
+  // handle_standby.cc: what a server says while another one leads, or none does
+  Handled stand_by(const Request& request, Responder& responder);
+  Handled refer(const Request& request, Responder& responder, const std::string& leader);
+  bool forward(const Request& request);
 
   Common& common_;
   http::Loop& loop_;
   Service* service_ = nullptr;  // none: 503
+  Admission admission_;
   CommandReader reader_;
   Effects effects_;
   std::string body_;
@@ -122,7 +154,8 @@ class LoopHandler final : public http::Handler, public LoopPort {
   std::unordered_map<uint64_t, ConnectionState> connections_;
   std::unordered_map<uint64_t, Grant> unwritten_;
   uint64_t last_grant_ = 0;
-  std::deque<Walk> walks_;  // the next is at the front
+  std::unordered_map<uint64_t, std::shared_ptr<Forwarding>> forwarded_;  // by connection
+  std::deque<Walk> walks_;                                               // the next is at the front
   std::vector<StepId> answered_;
   std::atomic<size_t> streams_{0};
 };

@@ -9,6 +9,7 @@
 #include "base/systemd.h"
 #include "http/listener.h"
 #include "server/app.h"
+#include "server/copy_store.h"
 #include "server/settings.h"
 
 // jemalloc's settings, if that is what is linked: memory that was needed once is given back within seconds,
@@ -23,9 +24,10 @@ namespace {
 
 constexpr int kExitUsage = 2;
 
-int fail_with(const std::string& message) {
-  std::fprintf(stderr, "turnstiled: %s\n", message.c_str());
-  return kExitUsage;
+// With 2 a service manager does not try again (packaging/turnstiled.service).
+int fail_with(const Error& error) {
+  std::fprintf(stderr, "turnstiled: %s\n", error.message.c_str());
+  return http::says_in_use(error) ? EXIT_FAILURE : kExitUsage;
 }
 
 // Nothing that is not safe has left, and nothing may: a restart reads what is (S32, decision 0008). At once,
@@ -48,12 +50,21 @@ Result<std::vector<UniqueFd>> take_listeners(Settings& settings) {
   return listeners;
 }
 
+// What has been read from files that people renew. Connections stay as they are.
+void reload(App& app) {
+  if (const Result<void> reloaded = app.reload_tls(); !reloaded)
+    log_error("SIGHUP: the old certificates stay in use", {{"error", reloaded.error().message}});
+  else
+    log_info("SIGHUP: certificates are read again");
+  app.reload();
+}
+
 int run(Settings settings) {
   set_log(settings.log_level, settings.log_format);
   const DaemonSignals signals{SIGTERM, SIGINT, SIGHUP};  // before any thread starts
 
   Result<std::vector<UniqueFd>> listeners = take_listeners(settings);
-  if (!listeners) return fail_with(listeners.error().message);
+  if (!listeners) return fail_with(listeners.error());
 
   std::atomic<bool> failed{false};
   const auto on_failed = [&](const Error& error) {
@@ -62,14 +73,13 @@ int run(Settings settings) {
     signals.wake();
   };
   App app(std::move(settings), *std::move(listeners));
-  if (const Result<void> started = app.start(on_failed); !started) return fail_with(started.error().message);
+  if (const Result<void> started = app.start(on_failed); !started) return fail_with(started.error());
   for (const std::string& address : app.addresses()) std::printf("listening on %s\n", address.c_str());
   std::fflush(stdout);
   notify_manager("READY=1");
 
   int signal = signals.wait();
-  for (; signal == SIGHUP; signal = signals.wait())
-    log_info("SIGHUP: there are no tokens or certificates to reload");
+  for (; signal == SIGHUP; signal = signals.wait()) reload(app);
   if (failed) give_up();
   notify_manager("STOPPING=1");
   log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
@@ -78,9 +88,19 @@ int run(Settings settings) {
   return 0;
 }
 
+int copy(const Settings& settings) {
+  set_log(LogLevel::warning, settings.log_format);
+  const Result<uint64_t> copied = copy_store(settings);
+  if (!copied) return fail_with(copied.error());
+  std::printf("%llu records copied from %s to %s\n", static_cast<unsigned long long>(*copied),
+              settings.copy_from.c_str(), settings.store.c_str());
+  return 0;
+}
+
 int main_with(int argc, char** argv) {
   const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
-  if (!line) return fail_with(line.error().message);
+  if (!line) return fail_with(line.error());
+  if (line->run && !line->run->copy_from.empty()) return copy(*line->run);
   if (line->run) return run(*line->run);
   std::fputs(line->print.c_str(), stdout);
   return 0;

@@ -101,31 +101,109 @@ SettingRow choice_row(std::string name, std::string help,
           }};
 }
 
+template <class Field>
+SettingRow text_row(std::string name, std::string argument, std::string help, Field field) {
+  return {std::move(name),
+          std::move(argument),
+          std::move(help),
+          false,
+          [field](Settings& settings, const std::string& value) -> Result<void> {
+            field(settings) = value;
+            return {};
+          },
+          [field](const Settings& settings) { return field(const_cast<Settings&>(settings)); }};
+}
+
 Result<void> set_store(Settings& settings, const std::string& value) {
-  if (value.starts_with("etcd://"))
-    return fail("the etcd store is not part of this version; use file:DIR or memory");
+  if (value.starts_with("etcd://") || value.starts_with("etcds://")) {
+    settings.store = value;
+    return parse_etcd_store(settings.replication, value);
+  }
   if (value != "memory" && !(value.starts_with("file:") && value.size() > 5))
-    return fail(fmt::format("'{}' is no store; write memory or file:DIR", value));
+    return fail(fmt::format("'{}' is no store; write memory, file:DIR or etcd://HOST:PORT,…/PREFIX", value));
   settings.store = value;
   return {};
 }
 
 void add_basics(std::vector<SettingRow>& rows) {
   rows.push_back(
-      {"listen", "HOST:PORT", "where to listen; also unix:PATH; port 0 = any; may be repeated", true,
+      {"listen", "HOST:PORT",
+       "where to listen; also https://HOST:PORT, http://HOST:PORT, unix:PATH; port 0 = any; may be repeated",
+       true,
        [](Settings& settings, const std::string& value) -> Result<void> {
          settings.listen.push_back(value);
          return {};
        },
        [](const Settings& settings) { return fmt::format("{}", fmt::join(settings.listen, " ")); }});
-  rows.push_back({"store", "STORE", "where state is kept: memory, or file:DIR", false, set_store,
-                  [](const Settings& settings) { return settings.store; }});
+  rows.push_back({"store", "STORE", "where state is kept: memory, file:DIR, or etcd://HOST:PORT,…/PREFIX",
+                  false, set_store, [](const Settings& settings) { return settings.store; }});
   rows.push_back(bool_row("insecure", "", "listen beyond this machine although nobody has to log in",
                           [](Settings& s) -> bool& { return s.insecure; }));
+  rows.push_back(text_row("tls-cert", "FILE",
+                          "certificate (PEM): every TCP listener but those with http:// speaks TLS",
+                          [](Settings& s) -> std::string& { return s.tls.certificate; }));
+  rows.push_back(text_row("tls-key", "FILE", "the certificate's key (PEM)",
+                          [](Settings& s) -> std::string& { return s.tls.key; }));
+  rows.push_back(text_row("tls-client-ca", "FILE",
+                          "ask clients for a certificate; one that is given must be of this CA (PEM)",
+                          [](Settings& s) -> std::string& { return s.tls.client_ca; }));
   rows.push_back(number_row("threads", "HTTP threads; 0 = one for each core but one", 0, 128,
                             [](Settings& s) -> unsigned& { return s.threads; }));
   rows.push_back(number_row("shards", "tables that resources are spread over", 1, 65536,
                             [](Settings& s) -> uint32_t& { return s.engine.shards; }));
+}
+
+void add_replication(std::vector<SettingRow>& rows) {
+  using Standbys = std::vector<std::pair<std::string, bool>>;
+  rows.push_back(text_row("advertise", "URL", "with etcd://: how others reach this server",
+                          [](Settings& s) -> std::string& { return s.replication.advertise; }));
+  rows.push_back(choice_row("standby", "with etcd://: what a server does with requests while another leads",
+                            Standbys{{"redirect", false}, {"forward", true}},
+                            [](Settings& s) -> bool& { return s.replication.forwards; }));
+  rows.push_back(duration_row("leader-lease", "with etcd://: how long a leader that is silent still leads",
+                              [](Settings& s) -> Duration& { return s.replication.lease; }));
+  rows.push_back(text_row("etcd-ca", "FILE", "who signs the certificates of etcd's members",
+                          [](Settings& s) -> std::string& { return s.replication.ca; }));
+  rows.push_back(text_row("etcd-cert", "FILE", "this server's certificate for etcd",
+                          [](Settings& s) -> std::string& { return s.replication.cert; }));
+  rows.push_back(text_row("etcd-key", "FILE", "... and its key",
+                          [](Settings& s) -> std::string& { return s.replication.key; }));
+  rows.push_back(text_row("etcd-user", "NAME", "this server's user in etcd",
+                          [](Settings& s) -> std::string& { return s.replication.user; }));
+  rows.push_back(text_row("etcd-password-file", "FILE",
+                          "... and its password; also TURNSTILED_ETCD_PASSWORD, which is never shown",
+                          [](Settings& s) -> std::string& { return s.replication.password_file; }));
+}
+
+void add_copy(std::vector<SettingRow>& rows) {
+  rows.push_back({"copy-from", "STORE", "copies that store into --store, which must be empty, and leaves",
+                  false,
+                  [](Settings& settings, const std::string& value) -> Result<void> {
+                    settings.copy_from = value;
+                    return {};
+                  },
+                  nullptr});
+}
+
+void add_access(std::vector<SettingRow>& rows) {
+  rows.push_back(text_row("credentials", "FILE",
+                          "who may do what: a TOML file (docs/http-api.md), read again on SIGHUP",
+                          [](Settings& s) -> std::string& { return s.credentials; }));
+  rows.push_back(bool_row("open-metrics", "BOOL", "/metrics and /version also for who has no credential",
+                          [](Settings& s) -> bool& { return s.open_metrics; }));
+  rows.push_back(
+      {"host", "NAME[:PORT]", "another name by which browsers and clients reach this server; may be repeated",
+       true,
+       [](Settings& settings, const std::string& value) -> Result<void> {
+         if (value.find_first_of("/ @") != value.npos)
+           return fail(fmt::format("'{}' is no host; write NAME or NAME:PORT", value));
+         settings.hosts.push_back(value);
+         return {};
+       },
+       [](const Settings& settings) { return fmt::format("{}", fmt::join(settings.hosts, " ")); }});
+  rows.push_back(text_row("audit-log", "FILE|journal|off",
+                          "where log-ins, refusals and what admins do are noted; default: the log",
+                          [](Settings& s) -> std::string& { return s.audit_log; }));
 }
 
 void add_rules(std::vector<SettingRow>& rows) {
@@ -139,7 +217,7 @@ void add_rules(std::vector<SettingRow>& rows) {
                             Keepers{{"server", true}, {"client", false}},
                             [](Settings& s) -> bool& { return s.engine.server_keeps_references; }));
   rows.push_back(bool_row("allow-multi-node-download", "BOOL",
-                          "queue who finds a lane busy; false: refuse instead",
+                          "queue requests for a busy lane; false: refuse them",
                           [](Settings& s) -> bool& { return s.engine.allow_multi_node_download; }));
   rows.push_back(bool_row("update-requires-no-ref", "BOOL", "refuse an update while nodes use the resource",
                           [](Settings& s) -> bool& { return s.update_requires_no_ref; }));
@@ -168,10 +246,10 @@ void add_rules(std::vector<SettingRow>& rows) {
                               [](Settings& s) -> Duration& { return s.engine.claim_timeout; }));
   rows.push_back(duration_row("bond-grace", "how long a broken connection may stay broken",
                               [](Settings& s) -> Duration& { return s.engine.bond_grace; }));
-  rows.push_back(duration_row("max-hold", "the longest hold with neither lease nor monitor; 0 = for ever",
+  rows.push_back(duration_row("max-hold", "the longest hold with neither lease nor monitor; 0 = no limit",
                               [](Settings& s) -> Duration& { return s.engine.max_hold; }));
   rows.push_back(duration_row("stall-timeout",
-                              "end a hold whose reported progress has stood still so long; 0 = off",
+                              "end a hold whose reported progress has not moved for this long; 0 = off",
                               [](Settings& s) -> Duration& { return s.engine.stall_timeout; }));
 }
 
@@ -210,6 +288,8 @@ void add_limits(std::vector<SettingRow>& rows) {
                             [](Settings& s) -> size_t& { return s.api.result; }));
   rows.push_back(duration_row("header-timeout", "for the head of a request to arrive",
                               [](Settings& s) -> Duration& { return s.http.header_timeout; }));
+  rows.push_back(duration_row("handshake-timeout", "for a TLS handshake",
+                              [](Settings& s) -> Duration& { return s.http.handshake_timeout; }));
   rows.push_back(duration_row("body-timeout", "for the body of a request to arrive",
                               [](Settings& s) -> Duration& { return s.http.body_timeout; }));
   rows.push_back(duration_row("idle-timeout", "for the next request of a connection to begin",
@@ -237,6 +317,9 @@ const std::vector<SettingRow>& setting_rows() {
   static const std::vector<SettingRow> rows = [] {
     std::vector<SettingRow> made;
     add_basics(made);
+    add_access(made);
+    add_replication(made);
+    add_copy(made);
     add_rules(made);
     add_limits(made);
     add_logs(made);

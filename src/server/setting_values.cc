@@ -1,4 +1,4 @@
-// How the rules of an operation are written.
+// How the rules of an operation, and a store in etcd, are written.
 #include <fmt/format.h>
 
 #include "server/settings.h"
@@ -41,6 +41,34 @@ Result<void> set_rule(OperationRules& rules, std::string_view key, std::string_v
 }
 
 }  // namespace
+
+Result<void> parse_etcd_store(ReplicationSettings& settings, std::string_view store) {
+  const bool secure = store.starts_with("etcds://");
+  const std::string_view rest = store.substr(secure ? 8 : 7);
+  const size_t slash = rest.find('/');
+  const std::string_view members = rest.substr(0, slash);
+  std::string_view prefix = slash == std::string_view::npos ? "" : rest.substr(slash);
+  while (prefix.ends_with('/')) prefix.remove_suffix(1);
+  if (prefix.empty())
+    return fail(fmt::format("'{}' has no prefix; write etcd://HOST:PORT,HOST:PORT/PREFIX", store));
+  settings.prefix = std::string(prefix);
+  settings.endpoints.clear();
+  for (size_t from = 0; from <= members.size();) {
+    const size_t to = std::min(members.find(',', from), members.size());
+    const std::string_view member = members.substr(from, to - from);
+    const size_t colon = member.rfind(':');
+    unsigned port = 0;
+    if (colon != std::string_view::npos && colon > 0)
+      for (const char digit : member.substr(colon + 1))
+        port = digit < '0' || digit > '9' ? 99999 : port * 10 + unsigned(digit - '0');
+    if (port == 0 || port > 65535)
+      return fail(
+          fmt::format("'{}' is no member of etcd; write HOST:PORT, with a comma between two", member));
+    settings.endpoints.push_back((secure ? "https://" : "http://") + std::string(member));
+    from = to + 1;
+  }
+  return {};
+}
 
 Result<OperationRules> parse_operation(std::string_view text) {
   const size_t colon = text.find(':');

@@ -7,6 +7,7 @@
 
 #include <CLI/CLI.hpp>
 #include <filesystem>
+#include <fstream>
 
 #include "base/version.h"
 #include "http/listener.h"
@@ -151,26 +152,70 @@ Values read_environment(const Environment& environment) {
   return values;
 }
 
+Result<void> check_tls(const http::TlsFiles& tls) {
+  if (tls.certificate.empty() != tls.key.empty()) return fail("--tls-cert and --tls-key belong together");
+  if (!tls.client_ca.empty() && tls.certificate.empty())
+    return fail("--tls-client-ca needs --tls-cert and --tls-key: only TLS asks for certificates");
+  return {};
+}
+
+Result<void> complete_replication(ReplicationSettings& settings) {
+  if (settings.lease < std::chrono::seconds(2) || settings.lease > std::chrono::seconds(60))
+    return fail("--leader-lease is from 2s to 60s");
+  if (settings.password_file.empty()) return {};
+  std::ifstream file(settings.password_file);
+  if (!std::getline(file, settings.password))
+    return fail(fmt::format("--etcd-password-file {}: there is no such file, or it is empty",
+                            settings.password_file));
+  return {};
+}
+
 Result<void> complete(Settings& settings, const std::optional<std::string>& port) {
   if (settings.listen.empty()) settings.listen = {"127.0.0.1:" + port.value_or("8086")};
+  if (Result<void> whole = check_tls(settings.tls); !whole) return whole;
   std::vector<OperationRules> operations = default_operations(settings.update_requires_no_ref);
   for (const OperationRules& own : settings.operations) {
     std::erase_if(operations, [&](const OperationRules& other) { return other.name == own.name; });
     operations.push_back(own);
   }
   settings.engine.operations = std::move(operations);
-  return {};
+  return complete_replication(settings.replication);
+}
+
+// Of a server on a machine that has others beside it: 0.0.0.0 is where it listens, and no address to reach it
+// by.
+bool is_everywhere(std::string_view address) {
+  if (const size_t scheme = address.find("://"); scheme != address.npos) address.remove_prefix(scheme + 3);
+  return address.starts_with("0.0.0.0:") || address.starts_with("[::]:");
 }
 
 }  // namespace
 
 Result<void> check_listen(const Settings& settings) {
+  const bool replicated = !settings.replication.endpoints.empty();
+  if (replicated && settings.replication.advertise.empty() && !settings.listen.empty() &&
+      is_everywhere(settings.listen.front()))
+    return fail(
+        fmt::format("'{}' does not say how the other servers and their clients reach this one; give "
+                    "--advertise http://HOST:PORT",
+                    settings.listen.front()));
+  const bool asks = !settings.credentials.empty() || !settings.tls.client_ca.empty();
   for (const std::string& address : settings.listen) {
-    if (!settings.insecure && !http::is_loopback(address))
-      return fail(fmt::format(
-          "'{}' is reached from other machines and nobody has to log in; listen on 127.0.0.1, put "
-          "a proxy that asks who is there before it, or say --insecure",
-          address));
+    if (settings.insecure || http::is_loopback(address)) continue;
+    const bool tls = address.starts_with("https://") ||
+                     (!settings.tls.certificate.empty() && !address.starts_with("http://"));
+    if (!asks)
+      return fail(
+          fmt::format("'{}' is reached from other machines and nobody has to log in; say who may with "
+                      "--credentials FILE, listen "
+                      "on 127.0.0.1, put a proxy that asks who is there before it, or say --insecure",
+                      address));
+    if (!tls)
+      return fail(
+          fmt::format("'{}' is reached from other machines, and secrets would travel where anybody on the "
+                      "way can read them; give "
+                      "--tls-cert and --tls-key, listen on 127.0.0.1, or say --insecure",
+                      address));
   }
   return {};
 }
@@ -207,6 +252,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
       break;
     }
   }
+  settings.replication.password = environment("TURNSTILED_ETCD_PASSWORD").value_or("");
   if (Result<void> completed = complete(settings, environment("PORT")); !completed)
     return fail(completed.error().message);
   if (Result<void> safe = check_listen(settings); !safe) return fail(safe.error().message);

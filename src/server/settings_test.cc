@@ -4,6 +4,8 @@
 
 #include <fstream>
 
+#include "server/replication.h"
+
 namespace turnstile {
 namespace {
 
@@ -84,6 +86,9 @@ TEST(Settings, WrongOnesAreOneClearLine) {
   EXPECT_NE(error_of({"--no-such-flag"}).find("--help"), std::string::npos);
   EXPECT_NE(error_of({"--threads", "-1"}).find("whole number"), std::string::npos);
   EXPECT_NE(error_of({"--listen", "0.0.0.0:80"}).find("--insecure"), std::string::npos);
+  EXPECT_NE(error_of({"--tls-cert", "a.crt"}).find("--tls-key"), std::string::npos);
+  EXPECT_NE(error_of({"--tls-client-ca", "ca.crt"}).find("--tls-cert"), std::string::npos);
+  EXPECT_NE(error_of({"--listen", "https://0.0.0.0:80"}).find("--insecure"), std::string::npos);
   EXPECT_NE(error_of({"--operation", "x:on_success=maybe"}).find("is no rule"), std::string::npos);
   EXPECT_NE(error_of({"--config", "/does/not/exist"}).find("/does/not/exist"), std::string::npos);
   const std::string file = write_file("clame-timeout = \"1s\"\n");
@@ -103,6 +108,30 @@ TEST(Settings, HelpNamesEverySetting) {
   ASSERT_TRUE(help && !help->run);
   for (const SettingRow& row : setting_rows())
     EXPECT_NE(help->print.find("--" + row.name), std::string::npos);
+}
+
+TEST(EtcdStore, IsMembersAndAPrefix) {
+  ReplicationSettings settings;
+  ASSERT_TRUE(parse_etcd_store(settings, "etcd://a:2379,[::1]:2380/one/two/"));
+  EXPECT_EQ(settings.endpoints, (std::vector<std::string>{"http://a:2379", "http://[::1]:2380"}));
+  EXPECT_EQ(settings.prefix, "/one/two");
+  ASSERT_TRUE(parse_etcd_store(settings, "etcds://a:2379/p"));
+  EXPECT_EQ(settings.endpoints, (std::vector<std::string>{"https://a:2379"}));
+  for (const char* wrong : {"etcd://a:2379", "etcd://a:2379/", "etcd://a/p", "etcd://a:0/p", "etcd://a:x/p",
+                            "etcd://a:2379,/p", "etcd:///p", "etcd://a:70000/p"})
+    EXPECT_FALSE(parse_etcd_store(settings, wrong)) << wrong;
+}
+
+TEST(EtcdVersion, OlderThanWhatWasTriedIsRefusedAndSilenceIsNoAnswer) {
+  const auto fits = [](const char* version) {
+    etcd::MemberStatus member;
+    member.url = "http://m:2379";
+    member.version = version;
+    return check_etcd_version({member}).has_value();
+  };
+  for (const char* good : {"3.4.0", "3.4.23", "3.5.1", "3.10.0", "4.0.0", ""})
+    EXPECT_TRUE(fits(good)) << good;
+  for (const char* old : {"3.3.27", "2.3.8"}) EXPECT_FALSE(fits(old)) << old;
 }
 
 }  // namespace

@@ -1,0 +1,111 @@
+#include "server/copy_store.h"
+
+#include <fmt/format.h>
+
+#include <memory>
+#include <thread>
+
+#include "journal/journal.h"
+#include "replica/replica.h"
+#include "replica/replica_threads.h"
+#include "server/replication.h"
+
+namespace turnstile {
+namespace {
+
+// A store that is open for as long as this lives. In etcd that is a term of its own: so no server can be
+// leading meanwhile.
+class OpenStore final : public ReplicaOwner {
+ public:
+  ~OpenStore() override {
+    journal_.reset();
+    if (threads_) threads_->stop();
+    if (replica_) replica_->hand_over();
+  }
+
+  Result<void> open(const std::string& store, ReplicationSettings replication) {
+    if (store.starts_with("file:")) {
+      auto opened = open_file_journal(store.substr(sizeof "file:" - 1), {});
+      if (!opened) return std::unexpected(opened.error());
+      journal_ = *std::move(opened);
+      return {};
+    }
+    if (!store.starts_with("etcd"))
+      return fail(fmt::format("'{}' cannot be copied: write file:DIR or etcd://…", store));
+    if (Result<void> parsed = parse_etcd_store(replication, store); !parsed) return parsed;
+    auto client = connect_to_etcd(replication);
+    if (!client) return std::unexpected(client.error());
+    client_ = *std::move(client);
+    ReplicaSettings settings;
+    settings.prefix = replication.prefix;
+    settings.name = "copy-store";
+    settings.url = "copy-store";
+    settings.lease = std::chrono::duration_cast<std::chrono::seconds>(replication.lease);
+    replica_ = std::make_unique<Replica>(*client_, settings, *this, EtcdTiming::of_machine());
+    if (Result<void> right = replica_->check(); !right) return right;
+    replica_->turn();
+    const ReplicaView view = replica_->view();
+    if (journal_ == nullptr && !view.leader.empty())
+      return fail(fmt::format("{}: a server leads, {}: stop all of them first", store, view.leader));
+    if (journal_ == nullptr) return fail(fmt::format("{}: {}", store, view.problem));
+    threads_ = std::make_unique<ReplicaThreads>(*replica_);
+    threads_->start();
+    return {};
+  }
+  Journal& journal() { return *journal_; }
+
+ private:
+  Result<void> begin_life(std::unique_ptr<Journal> journal) override {
+    journal_ = std::move(journal);
+    return {};
+  }
+  void end_life() override {}  // what is written then fails, and says so
+  void tell(const ReplicaView&) override {}
+
+  std::unique_ptr<etcd::Client> client_;
+  std::unique_ptr<Replica> replica_;
+  std::unique_ptr<ReplicaThreads> threads_;
+  std::unique_ptr<Journal> journal_;
+};
+
+}  // namespace
+
+Result<uint64_t> copy_store(const Settings& settings) {
+  OpenStore from, to;
+  if (Result<void> opened = from.open(settings.copy_from, settings.replication); !opened)
+    return std::unexpected(opened.error());
+  if (Result<void> opened = to.open(settings.store, settings.replication); !opened)
+    return std::unexpected(opened.error());
+  const auto there = to.journal().recover([](const Record&) {});
+  if (!there) return std::unexpected(there.error());
+  if (there->records > 0)
+    return fail(fmt::format("{} is not empty: it has {} records, and nothing was changed", settings.store,
+                            there->records));
+  Mutex mutex;
+  std::optional<Error> failed;
+  to.journal().start([](uint64_t) {},
+                     [&](const Error& error) {
+                       const Locked lock(mutex);
+                       failed = error;
+                     });
+  const auto has_failed = [&] {
+    const Locked lock(mutex);
+    return failed;
+  };
+  uint64_t last = 0;
+  const auto copied = from.journal().recover([&](const Record& record) {
+    last = to.journal().append({&record, 1}, Time{});
+    while (to.journal().overloaded() && !has_failed())
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+  });
+  if (!copied) return std::unexpected(copied.error());
+  Record mark;  // says nothing, and carries the time that the next life begins behind
+  mark.kind = RecordKind::event_mark;
+  last = to.journal().append({&mark, 1}, copied->latest);
+  to.journal().stop();
+  if (const std::optional<Error> error = has_failed()) return std::unexpected(*error);
+  if (to.journal().durable() < last) return fail("not all was written");
+  return copied->records;
+}
+
+}  // namespace turnstile

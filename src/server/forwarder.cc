@@ -1,0 +1,131 @@
+#include "server/forwarder.h"
+
+#include <curl/curl.h>
+#include <fmt/format.h>
+
+#include "api/error.h"
+
+namespace turnstile {
+namespace {
+
+constexpr size_t kMostAnswer = 64 << 20;
+
+size_t take_body(char* bytes, size_t one, size_t count, void* to) {
+  auto& forwarding = *static_cast<Forwarding*>(to);
+  if (forwarding.answer.size() + one * count > kMostAnswer) return 0;
+  forwarding.answer.append(bytes, one * count);
+  return one * count;
+}
+
+size_t take_header(char* bytes, size_t one, size_t count, void* to) {
+  const std::string_view line(bytes, one * count);
+  auto& forwarding = *static_cast<Forwarding*>(to);
+  for (const char* name : {"Retry-After:", "WWW-Authenticate:", "Allow:"})
+    if (line.starts_with(name)) forwarding.headers += line;
+  return one * count;
+}
+
+int look(void* of, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<Forwarding*>(of)->abandoned.load() ? 1 : 0;
+}
+
+void fail_with(Forwarding& forwarding, ErrorCode code) {
+  const ApiError error = make_error(code);
+  forwarding.status = error.status;
+  forwarding.content_type = "application/json";
+  forwarding.headers = std::string(error.headers);
+  forwarding.answer.clear();
+  append_error_json(forwarding.answer, error);
+}
+
+void pass_on(CURL* curl, Forwarding& forwarding, const std::string& leader, const std::string& ca) {
+  if (leader.empty()) return fail_with(forwarding, ErrorCode::no_leader);
+  curl_easy_reset(curl);
+  const std::string url = leader + forwarding.target;
+  curl_slist* headers = curl_slist_append(nullptr, "Expect:");
+  headers = curl_slist_append(headers, "Content-Type: application/json");
+  if (!forwarding.authorization.empty())
+    headers = curl_slist_append(headers, ("Authorization: " + forwarding.authorization).c_str());
+  curl_easy_setopt(curl, CURLOPT_URL, url.c_str());
+  curl_easy_setopt(curl, CURLOPT_HTTPHEADER, headers);
+  curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(curl, CURLOPT_PROXY, "");
+  curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, 2000L);
+  curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, take_body);
+  curl_easy_setopt(curl, CURLOPT_WRITEDATA, &forwarding);
+  curl_easy_setopt(curl, CURLOPT_HEADERFUNCTION, take_header);
+  curl_easy_setopt(curl, CURLOPT_HEADERDATA, &forwarding);
+  curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
+  curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look);
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &forwarding);
+  if (!ca.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, ca.c_str());
+  if (forwarding.method == "POST") {
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, forwarding.body.data());
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(forwarding.body.size()));
+  } else if (forwarding.method == "HEAD") {
+    curl_easy_setopt(curl, CURLOPT_NOBODY, 1L);
+  }
+  const CURLcode done = curl_easy_perform(curl);
+  curl_slist_free_all(headers);
+  if (done == CURLE_COULDNT_CONNECT || done == CURLE_COULDNT_RESOLVE_HOST ||
+      done == CURLE_PEER_FAILED_VERIFICATION || done == CURLE_SSL_CONNECT_ERROR)  // nothing was sent
+    return fail_with(forwarding, ErrorCode::no_leader);
+  long status = 0;
+  curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
+  // A leader that has just lost its office names the next one: the caller asks again, here.
+  if (done != CURLE_OK || status == 0) return fail_with(forwarding, ErrorCode::outcome_unknown);
+  if (status == 307) return fail_with(forwarding, ErrorCode::no_leader);
+  const char* type = nullptr;
+  curl_easy_getinfo(curl, CURLINFO_CONTENT_TYPE, &type);
+  forwarding.content_type = type != nullptr ? type : "application/json";
+  forwarding.status = unsigned(status);
+}
+
+}  // namespace
+
+Forwarder::Forwarder(std::function<std::string()> leader, std::string ca)
+    : leader_(std::move(leader)), ca_(std::move(ca)) {
+  curl_global_init(CURL_GLOBAL_DEFAULT);
+  for (unsigned i = 0; i < kThreads; ++i)
+    threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
+}
+
+Forwarder::~Forwarder() {
+  for (std::jthread& thread : threads_) thread.request_stop();
+}
+
+bool Forwarder::take(std::shared_ptr<Forwarding> forwarding) {
+  {
+    const Locked lock(mutex_);
+    if (busy_ + waiting_.size() >= kThreads) return false;
+    waiting_.push_back(std::move(forwarding));
+  }
+  changed_.notify_one();
+  return true;
+}
+
+std::shared_ptr<Forwarding> Forwarder::next(const std::stop_token& stop) TS_NO_ANALYSIS {
+  std::unique_lock lock(mutex_.native());
+  changed_.wait(lock, stop, [&]() TS_NO_ANALYSIS { return !waiting_.empty(); });
+  if (waiting_.empty()) return nullptr;
+  std::shared_ptr<Forwarding> forwarding = std::move(waiting_.front());
+  waiting_.pop_front();
+  ++busy_;
+  return forwarding;
+}
+
+void Forwarder::run(const std::stop_token& stop) {
+  CURL* const curl = curl_easy_init();
+  while (const std::shared_ptr<Forwarding> forwarding = next(stop)) {
+    const std::stop_callback leave(stop, [&] { forwarding->abandon(); });
+    pass_on(curl, *forwarding, leader_(), ca_);
+    {
+      const Locked lock(mutex_);
+      --busy_;
+    }
+    forwarding->on_done();
+  }
+  curl_easy_cleanup(curl);
+}
+
+}  // namespace turnstile

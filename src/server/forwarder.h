@@ -1,0 +1,58 @@
+// Passes what a standby is asked on to the leader (--standby forward), for load balancers, and for clients
+// that do not follow a redirect.
+#pragma once
+
+#include <atomic>
+#include <condition_variable>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <string>
+#include <thread>
+#include <vector>
+
+#include "base/sync.h"
+
+namespace turnstile {
+
+// One request on its way to the leader and back.
+struct Forwarding {
+  std::string method, target, body, authorization;
+  std::function<void()> on_done;  // on the forwarder's thread, when what follows is set
+  unsigned status = 0;
+  std::string content_type, headers, answer;
+
+  // Whoever asked has gone: the leader is to see that.
+  void abandon() { abandoned.store(true); }
+  std::atomic<bool> abandoned{false};
+};
+
+// A few threads, each with a connection of its own that stays open: simple, and bounded. Beyond that callers
+// are redirected.
+//
+// Threads: take() by any; on_done on one of its own.
+class Forwarder {
+ public:
+  static constexpr unsigned kThreads = 32;
+
+  // `leader`: its URL now; empty: there is none. `ca`: who signs its certificate; empty: the system's.
+  Forwarder(std::function<std::string()> leader, std::string ca);
+  ~Forwarder();
+
+  // False: as many as may are under way.
+  bool take(std::shared_ptr<Forwarding> forwarding) TS_EXCLUDES(mutex_);
+
+ private:
+  void run(const std::stop_token& stop);
+  std::shared_ptr<Forwarding> next(const std::stop_token& stop) TS_EXCLUDES(mutex_);
+
+  const std::function<std::string()> leader_;
+  const std::string ca_;
+  Mutex mutex_;
+  std::condition_variable_any changed_;
+  std::deque<std::shared_ptr<Forwarding>> waiting_ TS_GUARDED_BY(mutex_);
+  unsigned busy_ TS_GUARDED_BY(mutex_) = 0;
+  std::vector<std::jthread> threads_;
+};
+
+}  // namespace turnstile

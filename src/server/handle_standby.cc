@@ -1,0 +1,70 @@
+// What a server that does not lead says: where the leader is, or the leader's own answer, or that there is
+// none.
+#include <fmt/format.h>
+
+#include "api/json_append.h"
+#include "server/loop_handler.h"
+
+namespace turnstile {
+
+http::Handled LoopHandler::stand_by(const Request& request, Responder& responder) {
+  fresh();
+  if (common_.stopping()) return respond_error(responder, make_error(ErrorCode::shutting_down));
+  const std::string leader = common_.standing().leader;
+  if (leader.empty()) return respond_error(responder, make_error(ErrorCode::no_leader));
+  if (common_.forwarder != nullptr && forward(request)) return Handled::waiting;
+  return refer(request, responder, leader);
+}
+
+// 307: curl -L, and nearly every library, sends the same request there.
+http::Handled LoopHandler::refer(const Request& request, Responder& responder, const std::string& leader) {
+  const ApiError error = make_error(ErrorCode::not_leader);
+  body_ = R"({"error":)";
+  append_json_text(body_, error.message);
+  body_ += R"(,"code":)";
+  append_json_text(body_, error.code);
+  body_ += R"(,"leader":)";
+  append_json_text(body_, leader);
+  body_ += '}';
+  const std::string location = fmt::format("Location: {}{}{}{}\r\n", leader, request.path,
+                                           request.query.empty() ? "" : "?", request.query);
+  http::Response response;
+  response.status = error.status;
+  response.extra_headers = location;
+  response.body = body_;
+  responder.respond(response);
+  common_.metrics().count_request(response.status);
+  return Handled::answered;
+}
+
+// What lives by its connection cannot be passed on: the leader would see ours.
+bool LoopHandler::forward(const Request& request) {
+  if (request.path == "/events" || request.path.ends_with("/subscribe")) return false;
+  if (request.body.find("\"monitor\"") != std::string_view::npos) return false;
+  // Nor can a certificate, or the user of a unix socket; a secret can.
+  if (admission_.who() != nullptr && request.authorization.empty()) return false;
+  const http::ConnectionId connection = request.connection;
+  auto forwarding = std::make_shared<Forwarding>();
+  forwarding->method = std::string(request.method_text);
+  forwarding->target = fmt::format("{}{}{}", request.path, request.query.empty() ? "" : "?", request.query);
+  forwarding->body = std::string(request.body);
+  forwarding->authorization = std::string(request.authorization);
+  forwarding->on_done = [this, connection, forwarding = std::weak_ptr(forwarding)] {
+    loop_.post([this, connection, held = forwarding.lock()] {
+      forwarded_.erase(uint64_t(connection));
+      if (!held) return;
+      http::Response response;
+      response.status = held->status;
+      response.content_type = held->content_type;
+      response.extra_headers = held->headers;
+      response.body = held->answer;
+      loop_.answer(connection, response);
+      common_.metrics().count_request(held->status);
+    });
+  };
+  if (!common_.forwarder->take(forwarding)) return false;
+  forwarded_[uint64_t(connection)] = std::move(forwarding);
+  return true;
+}
+
+}  // namespace turnstile
