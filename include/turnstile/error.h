@@ -20,7 +20,7 @@ enum class ErrorCode {
   refused,          // the rules say no, and `reason` says which (`referenced`, `busy`, `references_off`, …)
   failed,           // somebody tried and said that nobody can do better (a permanent failure, S12)
   lost,             // the hold is not ours any more: expired, broken, or never was
-  unauthenticated,  // the server wants a token, or another one
+  unauthenticated,  // the server wants a credential, or another one; or this one may not do that
   unavailable,      // no server answered in time, after all retries: what the call did is not known
   not_turnstile,    // something answered that is no Turnstile server: look at the URL
   storage,          // a database or file of our own cannot be read or written

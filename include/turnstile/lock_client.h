@@ -159,6 +159,9 @@ class TURNSTILE_API LockClient {
   [[nodiscard]] Expected<std::string> break_hold(const std::string& operation, const std::string& resource,
                                                  const std::string& reason);  // returns the node that held it
 
+  // Takes back how the lane's work went last, so that it is done again. False: nothing was kept.
+  [[nodiscard]] Expected<bool> forget(const std::string& operation, const std::string& resource);
+
   [[nodiscard]] Expected<ReferenceStatus> references(const std::string& resource);
   [[nodiscard]] Expected<ReferenceStatus> add_reference(const std::string& resource);
   [[nodiscard]] Expected<ReferenceStatus> release_reference(const std::string& resource);

@@ -7,6 +7,8 @@
 #include <string_view>
 #include <vector>
 
+#include "turnstile/export.h"
+
 namespace turnstile {
 inline namespace v1 {
 
@@ -26,14 +28,22 @@ struct CallReport {
 struct ClientSettings {
   // "http://HOST:PORT", "https://…" or "unix:PATH". Several: the one that leads is found and followed.
   std::vector<std::string> servers = {"http://127.0.0.1:8086"};
-  std::string node_id{};                                  // who this node is; empty: the host's name
-  std::string auth_token{};                               // sent as a bearer token; empty: none
+  std::string node_id{};  // who this node is; empty: the host's name
+  // Who this client is, for servers that want to know. The secret itself, or a file whose first line it is,
+  // which is read again when it changes, as the certificates are.
+  std::string credential{}, credential_file{};
+  // A credential goes over https, over a unix socket and to this machine; over plain http to another one only
+  // when told so here.
+  bool insecure_credential = false;
   std::string ca_file{}, certificate_file{}, key_file{};  // for https; empty: the system's, none, none
 
   // The short client: calls that are answered at once.
   std::chrono::milliseconds request_timeout{5'000};
-  int max_retries = 5;                            // after the first try; each on the next server
+  int max_retries = 5;                            // after the first try; each asks all servers once
   std::chrono::milliseconds retry_interval{100};  // doubled each time up to 2 s, with jitter
+  // While the servers say that one of them is about to lead: how long a call goes on asking, whatever
+  // max_retries says.
+  std::chrono::milliseconds hand_over{15'000};
 
   // The long client: calls that stay open.
   WaitBy wait_by = WaitBy::automatic;
@@ -46,7 +56,13 @@ struct ClientSettings {
   std::function<void(const CallReport&)> on_call{};  // after every try
   std::function<void(const std::string& line)>
       on_log{};  // what people may want to read: tries that failed, and why
+  // What people ought to read: that the credential or a certificate has changed, or cannot be read any more.
+  std::function<void(const std::string& line)> on_notice{};
 };
+
+// From the environment: TURNSTILE_SERVER (several with commas), _NODE, _CA, _CERT, _KEY, _CREDENTIAL_FILE and
+// _CREDENTIAL. What is not set stays as it is above.
+TURNSTILE_API ClientSettings settings_from_environment();
 
 }  // namespace v1
 }  // namespace turnstile

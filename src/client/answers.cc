@@ -261,6 +261,10 @@ std::optional<bool> read_cancel(std::string_view body) {
   return read_object(body, [](Reader& from) { return from.boolean("cancelled", true); });
 }
 
+std::optional<bool> read_forgotten(std::string_view body) {
+  return read_object(body, [](Reader& from) { return from.boolean("forgotten", true); });
+}
+
 std::optional<OwnStatus> read_status(std::string_view body) {
   return read_object(body, [](Reader& from) {
     OwnStatus own;

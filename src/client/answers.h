@@ -57,6 +57,7 @@ std::optional<LanePage> read_list(std::string_view body);
 std::optional<ReferenceStatus> read_references(std::string_view body);
 std::optional<uint32_t> read_released_node(std::string_view body);  // how many
 std::optional<std::string> read_break(std::string_view body);       // the node that held
+std::optional<bool> read_forgotten(std::string_view body);
 std::optional<Event> read_event(std::string_view data);
 bool is_json_object(std::string_view body);
 

@@ -47,37 +47,20 @@ TEST_F(L11, A4xxIsNeverTriedAgain) {
   }
 }
 
-TEST_F(Retries, EndAfterTheLastOneWithUnavailable) {
+TEST_F(Retries, AskAllServersBeforeAPauseAndNameThemInTheEnd) {
   const auto reply = call();
   ASSERT_FALSE(reply);
   EXPECT_EQ(reply.error().error.code, ErrorCode::unavailable);
   EXPECT_FALSE(reply.error().maybe_done);
-  EXPECT_EQ(transport->seen.size(), 6u);
+  EXPECT_EQ(transport->seen.size(), 12u);
+  EXPECT_EQ(reply.error().error.message,
+            "no server answered: tried http://a (connection refused), http://b (connection refused)");
   const auto slept = timing->slept();
   ASSERT_EQ(slept.size(), 5u);
   for (size_t i = 0; i < slept.size(); ++i) {
     EXPECT_GE(slept[i], Milliseconds(50 << i));
     EXPECT_LE(slept[i], Milliseconds(100 << i));
   }
-}
-
-TEST_F(Retries, FollowTheLeaderThatIsNamedAtOnceAndRememberIt) {
-  Caller caller(settings, transport, timing);
-  transport->then(answer(503, R"({"error":"no","code":"not_leader","leader":"http://c:1"})"));
-  transport->then(answer(200, "{}"));
-  transport->then(answer(200, "{}"));
-  ASSERT_TRUE(caller.call({.target = "/x"}));
-  ASSERT_TRUE(caller.call({.target = "/x"}));
-  EXPECT_EQ(servers(), (std::vector<std::string>{"http://a", "http://c:1", "http://c:1"}));
-  EXPECT_TRUE(timing->slept().empty());
-}
-
-TEST_F(Retries, DoNotFollowALeaderFromTlsIntoTheClear) {
-  settings.servers = {"https://a", "https://b"};
-  transport->then(answer(503, R"({"error":"no","code":"not_leader","leader":"http://c:1"})"));
-  transport->then(answer(200, "{}"));
-  ASSERT_TRUE(call());
-  EXPECT_EQ(servers(), (std::vector<std::string>{"https://a", "https://b"}));
 }
 
 TEST_F(Retries, HonourRetryAfterWithinReason) {
@@ -103,7 +86,7 @@ TEST_F(Retries, AnAnswerThatIsNotOursIsNoTurnstile) {
 TEST_F(Retries, EveryCodeOfTheServersHasAClass) {
   const std::vector<std::tuple<int, std::string, ErrorCode>> table = {
       {400, "invalid", ErrorCode::invalid},
-      {401, "unauthenticated", ErrorCode::unauthenticated},
+      {401, "unauthorized", ErrorCode::unauthenticated},
       {403, "forbidden", ErrorCode::unauthenticated},
       {403, "busy", ErrorCode::refused},
       {403, "referenced", ErrorCode::refused},
@@ -119,7 +102,9 @@ TEST_F(Retries, EveryCodeOfTheServersHasAClass) {
       {429, "queue_full", ErrorCode::refused},
       {429, "too_many_requests", ErrorCode::refused},
       {408, "timeout", ErrorCode::unavailable},
-      {503, "not_leader", ErrorCode::unavailable},
+      {307, "not_leader", ErrorCode::unavailable},
+      {503, "no_leader", ErrorCode::unavailable},
+      {503, "outcome_unknown", ErrorCode::unavailable},
       {503, "store_unavailable", ErrorCode::unavailable},
       {503, "shutting_down", ErrorCode::unavailable}};
   for (const auto& [status, code, expected] : table) {

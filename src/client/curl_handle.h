@@ -4,6 +4,7 @@
 #include <curl/curl.h>
 
 #include <memory>
+#include <string_view>
 
 #include "client/server_url.h"
 #include "client/transport.h"
@@ -28,6 +29,7 @@ using HeaderList = std::unique_ptr<curl_slist, ListDelete>;
 Easy make_easy(const ServerUrl& url, const ClientSettings& settings);
 Multi make_multi();
 
-TransportError error_of(CURLcode code, bool maybe_sent);
+// `detail`: what libcurl has written into the handle's error buffer; of TLS it says more than the code does.
+TransportError error_of(CURLcode code, bool maybe_sent, std::string_view detail = {});
 
 }  // namespace turnstile::client

@@ -15,9 +15,10 @@ void add(HeaderList& list, const std::string& line) {
 
 }  // namespace
 
-CurlStream::CurlStream(const ServerUrl& url, const ClientSettings& settings)
+CurlStream::CurlStream(const ServerUrl& url, const ClientSettings& settings, const std::string& credential)
     : base_(url.base), multi_(make_multi()), easy_(make_easy(url, settings)) {
-  if (!settings.auth_token.empty()) add(headers_, "Authorization: Bearer " + settings.auth_token);
+  if (!credential.empty()) add(headers_, "Authorization: Bearer " + credential);
+  curl_easy_setopt(easy_.get(), CURLOPT_ERRORBUFFER, detail_.data());
 }
 
 size_t CurlStream::on_bytes(char* data, size_t size, size_t count, void* self) {
@@ -50,7 +51,7 @@ std::expected<Answer, TransportError> CurlStream::run(const Exchange& exchange,
   curl_easy_setopt(easy, CURLOPT_WRITEFUNCTION, &CurlStream::on_bytes);
   curl_easy_setopt(easy, CURLOPT_WRITEDATA, this);
   const CURLcode code = perform(exchange);
-  if (code != CURLE_OK && !enough_) return std::unexpected(error_of(code, true));
+  if (code != CURLE_OK && !enough_) return std::unexpected(error_of(code, true, detail_.data()));
   Answer answer;
   long status = 0;
   curl_easy_getinfo(easy, CURLINFO_RESPONSE_CODE, &status);

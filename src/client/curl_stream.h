@@ -1,6 +1,7 @@
 // One event stream, from its request to its end, by libcurl.
 #pragma once
 
+#include <array>
 #include <expected>
 
 #include "client/curl_handle.h"
@@ -14,7 +15,7 @@ namespace turnstile::client {
 // chunks as they come does. Blocks its thread in curl_multi_poll, which a stop wakes up. Threads: one.
 class CurlStream {
  public:
-  CurlStream(const ServerUrl& url, const ClientSettings& settings);
+  CurlStream(const ServerUrl& url, const ClientSettings& settings, const std::string& credential);
 
   std::expected<Answer, TransportError> run(const Exchange& exchange, const Transport::Bytes& bytes);
 
@@ -24,6 +25,7 @@ class CurlStream {
   Milliseconds until_too_silent(const Exchange& exchange) const;
 
   const std::string base_;
+  std::array<char, CURL_ERROR_SIZE> detail_{};
   HeaderList headers_;
   Multi multi_;
   Easy easy_;  // behind multi_: goes first

@@ -53,7 +53,8 @@ constexpr std::array kCodes = {
     Row{"not_holder", ErrorCode::lost},
     Row{"stale_token", ErrorCode::lost},
     Row{"forbidden", ErrorCode::unauthenticated},
-    Row{"unauthenticated", ErrorCode::unauthenticated},
+    Row{"unauthorized", ErrorCode::unauthenticated},
+    Row{"foreign_origin", ErrorCode::unauthenticated},
     Row{"unknown_path", ErrorCode::not_turnstile},  // a URL with a path too many, or an older server
 };
 
@@ -85,6 +86,9 @@ ClientError error_of(const TransportError& error, std::string_view server) {
     case Fault::too_large:
       return make_error(ErrorCode::not_turnstile,
                         fmt::format("{} sent more than an answer can be: is it a Turnstile server?", server));
+    case Fault::untrusted:
+      return make_error(ErrorCode::not_turnstile,
+                        fmt::format("{} is not trusted: {}", server, error.message));
     case Fault::misconfigured:
       return make_error(ErrorCode::invalid,
                         fmt::format("cannot ask {}: {}; correct the settings", server, error.message));

@@ -16,7 +16,8 @@ Hold::State::State(Granted granted, std::shared_ptr<client::Caller> caller, std:
     : granted_(std::move(granted)),
       caller_(std::move(caller)),
       keeper_(std::move(keeper)),
-      lease_(granted_.lease, granted_.sent_at),
+      lease_(granted_.lease, granted_.sent_at,
+             caller_->has_several() ? client::Lease::kShareOfSeveral : client::Lease::kShare),
       last_sent_(granted_.sent_at) {}
 
 std::shared_ptr<Keeper> Hold::State::keeper() const {

@@ -367,7 +367,7 @@ TEST_F(Opening, ASubscriptionThatIsToWaitReturnsWhenTheStreamIsOpen) {
 TEST_F(Opening, AServerThatRefusesOrDoesNotAnswerIsAnError) {
   EXPECT_EQ(subscribe(50ms).error().code, ErrorCode::unavailable);
   transport->on_stream = [](const Exchange&, const Transport::Bytes&) {
-    return answer(401, refusal("unauthenticated"));
+    return answer(401, refusal("unauthorized"));
   };
   EXPECT_EQ(subscribe(60s).error().code, ErrorCode::unauthenticated);
   EXPECT_EQ(opened, 0);

@@ -16,23 +16,29 @@
 namespace turnstile::client {
 namespace {
 
-constexpr long kMaxConnectMs = 5'000;
+constexpr long kMaxConnectMs = 5'000, kMaxConnectOfSeveralMs = 2'000;
 constexpr Milliseconds kLongest{60'000};  // of one poll; it is entered again
+// A connection that had its last request so short a time ago is not looked at before the next one: a server
+// ends those that are idle for long, and one that stops just now can do so during a call as well.
+constexpr Milliseconds kFresh{20};
 
 }  // namespace
 
-HttpConnection::HttpConnection(std::string server, const ServerUrl& url, const ClientSettings& settings)
+HttpConnection::HttpConnection(std::string server, const ServerUrl& url, const ClientSettings& settings,
+                               const std::string& credential, uint64_t generation)
     : server_(std::move(server)),
       base_(url.base),
       tls_(url.tls),
+      generation_(generation),
+      connect_limit_(settings.servers.size() > 1 ? kMaxConnectOfSeveralMs : kMaxConnectMs),
       multi_(make_multi()),
       easy_(make_easy(url, settings)) {
   const size_t authority = base_.find("://") + 3;
   const size_t path = std::min(base_.find('/', authority), base_.size());
   prefix_ = base_.substr(path);
   fixed_head_ = fmt::format(" HTTP/1.1\r\nHost: {}\r\n", base_.substr(authority, path - authority));
-  if (!settings.auth_token.empty())
-    fixed_head_ += fmt::format("Authorization: Bearer {}\r\n", settings.auth_token);
+  if (!credential.empty()) fixed_head_ += fmt::format("Authorization: Bearer {}\r\n", credential);
+  curl_easy_setopt(easy_.get(), CURLOPT_ERRORBUFFER, detail_.data());
   curl_easy_setopt(easy_.get(), CURLOPT_URL, base_.c_str());
   curl_easy_setopt(easy_.get(), CURLOPT_CONNECT_ONLY, 1L);
 }
@@ -42,10 +48,11 @@ HttpConnection::~HttpConnection() { curl_multi_remove_handle(multi_.get(), easy_
 std::expected<Answer, TransportError> HttpConnection::exchange(const Exchange& exchange) {
   const Steady::time_point now = Steady::now();
   deadline_ = exchange.timeout.count() > 0 ? now + exchange.timeout : Steady::time_point::max();
-  if (std::exchange(reusable_, false) && closed_meanwhile()) socket_ = CURL_SOCKET_BAD;
+  if (std::exchange(reusable_, false) && now - answered_at_ > kFresh && closed_meanwhile())
+    socket_ = CURL_SOCKET_BAD;
   if (socket_ == CURL_SOCKET_BAD) {
     if (const CURLcode code = connect(exchange); code != CURLE_OK)
-      return std::unexpected(error_of(code, false));
+      return std::unexpected(error_of(code, false, detail_.data()));
   }
   write_request(exchange);
   AnswerParser parser;
@@ -57,7 +64,16 @@ std::expected<Answer, TransportError> HttpConnection::exchange(const Exchange& e
   if (code == CURLE_WEIRD_SERVER_REPLY) {
     return Answer{.status = 200, .body = {}};  // no HTTP at all, and so no answer of Turnstile's
   }
-  if (code != CURLE_OK) return std::unexpected(error_of(code, true));
+  if (code != CURLE_OK) {
+    TransportError error = error_of(code, true, detail_.data());
+    const bool ended = code == CURLE_SEND_ERROR || code == CURLE_RECV_ERROR || code == CURLE_GOT_NOTHING;
+    if (tls_ && ended && !answered_ && !error.message.starts_with("TLS"))
+      error.message =
+          "TLS: ended behind the handshake, as a server does that wants a certificate of its client";
+    return std::unexpected(std::move(error));
+  }
+  answered_ = true;
+  answered_at_ = now;
   reusable_ = parser.keep_alive();
   return parser.take();
 }
@@ -66,8 +82,9 @@ CURLcode HttpConnection::connect(const Exchange& exchange) {
   CURLM* const multi = multi_.get();
   CURL* const easy = easy_.get();
   curl_multi_remove_handle(multi, easy);  // closes what it had
-  const long limit =
-      exchange.timeout.count() > 0 ? std::min(long(exchange.timeout.count()), kMaxConnectMs) : kMaxConnectMs;
+  answered_ = false;
+  const long limit = exchange.timeout.count() > 0 ? std::min(long(exchange.timeout.count()), connect_limit_)
+                                                  : connect_limit_;
   curl_easy_setopt(easy, CURLOPT_CONNECTTIMEOUT_MS, limit);
   curl_multi_add_handle(multi, easy);
   const std::stop_callback wake(exchange.stop, [multi] { curl_multi_wakeup(multi); });

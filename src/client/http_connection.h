@@ -1,6 +1,8 @@
 // One kept connection to a server, on which calls are made.
 #pragma once
 
+#include <array>
+#include <cstdint>
 #include <expected>
 #include <span>
 #include <string>
@@ -19,13 +21,16 @@ namespace turnstile::client {
 // can be woken up. Threads: one at a time.
 class HttpConnection {
  public:
-  HttpConnection(std::string server, const ServerUrl& url, const ClientSettings& settings);
+  // `generation`: of the identity that it was made with.
+  HttpConnection(std::string server, const ServerUrl& url, const ClientSettings& settings,
+                 const std::string& credential, uint64_t generation);
   ~HttpConnection();
 
   std::expected<Answer, TransportError> exchange(const Exchange& exchange);
   // After an exchange: whether there may be another one.
   bool reusable() const { return reusable_; }
   const std::string& server() const { return server_; }
+  uint64_t generation() const { return generation_; }
 
  private:
   // CURLE_OK, or what went wrong; CURLE_AGAIN stays inside.
@@ -44,12 +49,17 @@ class HttpConnection {
 
   const std::string server_, base_;
   const bool tls_;
+  const uint64_t generation_;
+  const long connect_limit_;  // milliseconds
+  std::array<char, CURL_ERROR_SIZE> detail_{};
   std::string fixed_head_;  // from the end of the target to the length
   std::string prefix_;      // of every target: the path of the URL
   Multi multi_;             // keeps the connection as long as the handle is in it
   Easy easy_;
   curl_socket_t socket_ = CURL_SOCKET_BAD;
   bool reusable_ = false;
+  bool answered_ = false;            // since it was connected
+  Steady::time_point answered_at_;   // when the last call that was answered began
   Milliseconds receive_timeout_{0};  // that the socket has
 
   std::string request_;

@@ -27,8 +27,12 @@ class Keeper::Shared {
   using Holds = std::vector<std::shared_ptr<Hold::State>>;
 
   Holds holds() const;
-  Milliseconds time_for_a_try(const Holds& all, Steady::time_point now);
-  void send(const Renewals& due, Milliseconds timeout);
+  struct Time {
+    Milliseconds all;    // for all tries of one renewal
+    Milliseconds a_try;  // for one of them
+  };
+  Time time_for(const Holds& all, Steady::time_point now);
+  void send(const Renewals& due, const Time& time);
   void send_one(const Hold::State::Renewal& renewal, Call call);
   void send_batch(const Renewals& due, const Call& call);
   void failed(const Renewals& due, const ClientError& error);
@@ -99,7 +103,7 @@ Steady::time_point Keeper::Shared::step() {
     state->tell_changes(now);
     if (auto renewal = state->renewal_due(now)) due.push_back(std::move(*renewal));
   }
-  if (!due.empty()) send(due, time_for_a_try(all, now));
+  if (!due.empty()) send(due, time_for(all, now));
   const Steady::time_point after = timing.now();
   Steady::time_point next = Steady::time_point::max();
   for (const auto& state : all) {
@@ -110,29 +114,34 @@ Steady::time_point Keeper::Shared::step() {
 }
 
 // Until the next change of any hold, so that its owner is told in time; but half of a margin at least, for
-// otherwise many holds would leave no time for any try.
-Milliseconds Keeper::Shared::time_for_a_try(const Holds& all, Steady::time_point now) {
+// otherwise many holds would leave no time for any try. Where there are several servers, one that hangs must
+// not use up the time of the others.
+Keeper::Shared::Time Keeper::Shared::time_for(const Holds& all, Steady::time_point now) {
   Steady::duration limit = caller_->settings().request_timeout;
-  Steady::duration least = limit;
+  Steady::duration least = limit, margin = limit;
   for (const auto& state : all) {
     limit = std::min(limit, state->next_change(now) - now);
     least = std::min(least, state->margin() / 2);
+    margin = std::min(margin, state->margin());
   }
   {
     const Locked lock(mutex_);
     limit = std::min(limit, std::exchange(longest_try_, Steady::duration::max()));
   }
-  return std::chrono::ceil<Milliseconds>(std::max(limit, least));
+  limit = std::max(limit, least);
+  const Steady::duration a_try = caller_->has_several() ? std::min(limit, margin) : limit;
+  return {std::chrono::ceil<Milliseconds>(limit), std::chrono::ceil<Milliseconds>(a_try)};
 }
 
-void Keeper::Shared::send(const Renewals& due, Milliseconds timeout) {
-  Call call{.timeout = timeout, .retries = 0};
+void Keeper::Shared::send(const Renewals& due, const Time& time) {
+  const Steady::time_point until = caller_->timing().now() + time.all;
+  Call call{.timeout = time.a_try, .retries = 0, .over_hand_over = false, .deadline = until};
   {
     const Locked lock(mutex_);
     if (ended_) return;
     interrupt_ = std::stop_source();
     call.stop = interrupt_.get_token();
-    try_until_ = caller_->timing().now() + timeout;
+    try_until_ = until;
   }
   due.size() == 1 ? send_one(due.front(), std::move(call)) : send_batch(due, call);
   const Locked lock(mutex_);

@@ -16,8 +16,13 @@ class Lease {
  public:
   static constexpr Steady::time_point kNever = Steady::time_point::max();
 
-  // length 0: no lease, held until released.
-  Lease(Milliseconds length, Steady::time_point sent_at) : length_(length), sent_at_(sent_at) {}
+  // length 0: no lease, held until released. share: of the lease, after which it is renewed.
+  Lease(Milliseconds length, Steady::time_point sent_at, int share)
+      : length_(length), share_(share), sent_at_(sent_at) {}
+
+  // Where one of several servers takes over, nobody answers for some seconds: with a lease of 10 s and
+  // renewals after a fifth, those may be seven.
+  static constexpr int kShare = 3, kShareOfSeveral = 5;
 
   void confirm(Steady::time_point sent_at, Milliseconds length) {
     sent_at_ = std::max(sent_at_, sent_at);
@@ -29,7 +34,7 @@ class Lease {
   Milliseconds margin() const {
     return std::min(std::max(length_ / 10, Milliseconds(50)), Milliseconds(1'000));
   }
-  Steady::time_point renew_at() const { return endless() ? kNever : sent_at_ + length_ / 3; }
+  Steady::time_point renew_at() const { return endless() ? kNever : sent_at_ + length_ / share_; }
   Steady::time_point in_danger_at() const { return endless() ? kNever : sent_at_ + length_ / 2; }
   Steady::time_point believed_until() const { return endless() ? kNever : sent_at_ + length_ - margin(); }
 
@@ -40,6 +45,7 @@ class Lease {
 
  private:
   Milliseconds length_;
+  const int share_;
   Steady::time_point sent_at_;
 };
 

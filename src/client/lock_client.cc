@@ -4,6 +4,7 @@
 
 #include "client/core.h"
 #include "client/curl_transport.h"
+#include "client/identity.h"
 #include "client/server_url.h"
 #include "client/waiting.h"
 
@@ -27,13 +28,28 @@ Expected<LockClient> LockClient::create(ClientSettings settings) {
   if (settings.certificate_file.empty() != settings.key_file.empty()) {
     return fail(ErrorCode::invalid, "certificate_file and key_file are used together: give both or none");
   }
-  const auto control = [](char c) { return uint8_t(c) < 0x20 || c == 0x7f; };
-  if (std::ranges::any_of(settings.auth_token, control)) {
-    return fail(ErrorCode::invalid, "auth_token has control characters: is there a line end in its file?");
+  const auto control = [](char c) { return uint8_t(c) <= 0x20 || c == 0x7f; };
+  if (std::ranges::any_of(settings.credential, control)) {
+    return fail(ErrorCode::invalid,
+                "the credential has control characters: is there a line end in its file?");
+  }
+  if (!settings.credential_file.empty()) {
+    if (!settings.credential.empty())
+      return fail(ErrorCode::invalid, "a credential is given itself or by credential_file: not both");
+    if (const auto read = client::read_credential(settings.credential_file); !read)
+      return fail(ErrorCode::invalid, read.error());
+  }
+  const bool has_credential = !settings.credential.empty() || !settings.credential_file.empty();
+  for (const std::string& server : settings.servers) {
+    if (has_credential && !settings.insecure_credential && !client::parse_server_url(server)->is_private()) {
+      return fail(ErrorCode::invalid,
+                  "a credential is not sent to " + server +
+                      ", where everybody on the way can read it: use https://, or say insecure_credential");
+    }
   }
   for (const std::chrono::milliseconds time :
-       {settings.request_timeout, settings.retry_interval, settings.long_poll, settings.heartbeat,
-        settings.status_interval}) {
+       {settings.request_timeout, settings.retry_interval, settings.hand_over, settings.long_poll,
+        settings.heartbeat, settings.status_interval}) {
     if (time.count() <= 0) return fail(ErrorCode::invalid, "times in the settings must be above 0");
   }
   if (settings.max_retries < 0) return fail(ErrorCode::invalid, "max_retries must not be below 0");
@@ -104,6 +120,12 @@ Expected<std::string> LockClient::break_hold(const std::string& operation, const
   return node;
 }
 
+Expected<bool> LockClient::forget(const std::string& operation, const std::string& resource) {
+  return core_->post("/admin/forget",
+                     JsonObject().text("type", operation).text("resource_id", resource).take(),
+                     client::read_forgotten);
+}
+
 Expected<ReferenceStatus> LockClient::references(const std::string& resource) {
   return core_->get(Target("/refs").with("resource_id", resource).take(), client::read_references);
 }
@@ -135,8 +157,12 @@ Expected<Subscription> LockClient::subscribe(const SubscribeRequest& request,
 }
 
 Expected<std::string> LockClient::version(Clock::time_point deadline, std::stop_token stop) {
-  const auto reply = core_->caller().call(
-      {.post = false, .target = "/version", .body = {}, .deadline = deadline, .stop = std::move(stop)});
+  const auto reply = core_->caller().call({.post = false,
+                                           .target = "/version",
+                                           .body = {},
+                                           .of_leader = false,
+                                           .deadline = deadline,
+                                           .stop = std::move(stop)});
   if (!reply) return std::unexpected(reply.error().error);
   if (!client::is_json_object(reply->body)) return std::unexpected(client::not_turnstile(reply->server, 200));
   return reply->body;

@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 namespace turnstile::client {
 namespace {
 
@@ -9,23 +11,31 @@ constexpr size_t kBatchCalls = 1000;
 constexpr size_t kBatchBytes = 1 << 20;
 constexpr char kHex[] = "0123456789abcdef";
 
+bool needs_escape(char c) { return uint8_t(c) < 0x20 || c == 0x7f || c == '"' || c == '\\'; }
+
+// Names rarely need it, so what lies between is copied as a whole: a call's body is built for every call.
 void append_json_text(std::string& out, std::string_view text) {
   out += '"';
-  for (const char c : text) {
-    const auto byte = uint8_t(c);
-    if (byte < 0x20 || byte == 0x7f) {
-      out.append("\\u00") += kHex[byte >> 4];
-      out += kHex[byte & 15];
+  while (!text.empty()) {
+    const size_t plain = size_t(std::ranges::find_if(text, needs_escape) - text.begin());
+    out.append(text.substr(0, plain));
+    text.remove_prefix(plain);
+    if (text.empty()) break;
+    const auto byte = uint8_t(text.front());
+    out += '\\';
+    if (byte == '"' || byte == '\\') {
+      out += char(byte);
     } else {
-      if (c == '"' || c == '\\') out += '\\';
-      out += c;
+      out.append("u00") += kHex[byte >> 4];
+      out += kHex[byte & 15];
     }
+    text.remove_prefix(1);
   }
   out += '"';
 }
 
 JsonObject begin(const Requester& who, std::string_view call) {
-  JsonObject object;
+  JsonObject object(who.operation.size() + who.resource.size() + who.node_id.size() + who.request_id.size());
   object.text_if("call", call)
       .text("type", who.operation)
       .text("resource_id", who.resource)
@@ -42,8 +52,7 @@ bool unreserved(char c) {
 }  // namespace
 
 void JsonObject::name(std::string_view name) {
-  if (out_.size() > 1) out_ += ',';
-  out_.append("\"").append(name).append("\":");
+  out_.append(out_.size() > 1 ? ",\"" : "\"").append(name).append("\":");
 }
 
 JsonObject& JsonObject::text(std::string_view field, std::string_view value) {

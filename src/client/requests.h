@@ -20,6 +20,11 @@ struct Requester {
 // checks and says so.
 class JsonObject {
  public:
+  // `texts`: about how many bytes its values have.
+  explicit JsonObject(size_t texts = 0) {
+    out_.reserve(texts + kNames);
+    out_ += '{';
+  }
   JsonObject& text(std::string_view name, std::string_view value);
   JsonObject& text_if(std::string_view name, std::string_view value) {
     return value.empty() ? *this : text(name, value);
@@ -30,7 +35,8 @@ class JsonObject {
 
  private:
   void name(std::string_view name);
-  std::string out_ = "{";
+  static constexpr size_t kNames = 160;  // names, numbers and what stands between them
+  std::string out_;
 };
 
 // "path?name=value&…", percent-encoded; empty values are left out.

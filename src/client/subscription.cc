@@ -72,16 +72,10 @@ void Subscription::State::Stream::run() {
 }
 
 std::optional<ClientError> Subscription::State::Stream::read_once(client::SseParser& parser) {
-  const std::string server = caller->server();
   const Milliseconds silence = 2 * caller->settings().heartbeat;
   heard = false;
-  const auto answer = caller->transport().stream(
-      {.server = server,
-       .target = target,
-       .body = {},
-       .last_event_id = last_id,
-       .silence = silence,
-       .stop = stop},
+  const auto [answer, server] = caller->stream(
+      {.target = target, .body = {}, .last_event_id = last_id, .silence = silence, .stop = stop},
       [&](std::string_view bytes) {
         if (!std::exchange(heard, true)) opened();
         return parser.feed(bytes, [this](const client::SseEvent& event) { return take(event); }) ==
@@ -90,19 +84,14 @@ std::optional<ClientError> Subscription::State::Stream::read_once(client::SsePar
   if (!answer) {
     ClientError error = client::error_of(answer.error(), server);
     if (error.code == ErrorCode::cancelled) return std::nullopt;
-    if (error.code != ErrorCode::unavailable) return error;
-    caller->move_on_from(server);
+    const bool others = answer.error().fault == client::Fault::untrusted && caller->has_several();
+    if (error.code != ErrorCode::unavailable && !others) return error;
     return std::nullopt;
   }
   if (answer->status == 200) return std::nullopt;
   const std::optional<client::Refusal> refusal = client::read_refusal(answer->body);
-  const bool passing = answer->status >= 500 || answer->status == 429 || answer->status == 408;
-  if (!passing) {
-    return refusal ? client::error_of(answer->status, *refusal)
-                   : client::not_turnstile(server, answer->status);
-  }
-  caller->move_on_from(server);
-  return std::nullopt;
+  if (client::may_pass(*answer)) return std::nullopt;
+  return refusal ? client::error_of(answer->status, *refusal) : client::not_turnstile(server, answer->status);
 }
 
 // The server's first bytes: from here on it sends what happens.

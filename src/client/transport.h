@@ -40,6 +40,7 @@ enum class Fault : uint8_t {
   timed_out,      // also: a stream was silent for too long
   stopped,        // the caller's stop token
   too_large,      // the answer is above the bound
+  untrusted,      // its certificate does not verify: nothing was sent
   misconfigured,  // a certificate file that cannot be read, a server name that makes no sense
 };
 

@@ -15,6 +15,7 @@ Unlocked unlock(Caller& caller, const Requester& who, uint64_t token, const Work
                                   .body = unlock_body(who, token, result),
                                   .timeout = patience.timeout,
                                   .retries = patience.retries,
+                                  .over_hand_over = patience.over_hand_over,
                                   .stop = std::move(patience.stop)});
   if (!reply) return judge_refused_unlock(reply.error().error, maybe_done || reply.error().maybe_done);
   return {.released = read_reply(reply, read_unlock)};

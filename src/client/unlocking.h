@@ -16,11 +16,12 @@ struct Unlocked {
 struct Patience {
   Milliseconds timeout{0};  // of a try; 0: the settings'
   int retries = -1;         // -1: the settings'
+  bool over_hand_over = true;
   std::stop_token stop{};
 };
 
 // Of a caller that has other things to do: the lease ends what the server does not hear of.
-inline const Patience kShortPatience{.timeout = Milliseconds(1'000), .retries = 1};
+inline const Patience kShortPatience{.timeout = Milliseconds(1'000), .retries = 1, .over_hand_over = false};
 
 // maybe_done: an earlier unlock of this hold may have had its effect.
 Unlocked unlock(Caller& caller, const Requester& who, uint64_t token, const WorkResult& result,

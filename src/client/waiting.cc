@@ -8,6 +8,7 @@ namespace {
 
 constexpr Milliseconds kFirstComment{2'000};  // a stream that has not begun by then is held back by a proxy
 constexpr Milliseconds kReportEvery{1'000};
+constexpr Milliseconds kSliceOfSeveral{8'000};
 constexpr int kCutsToChange = 2;
 // Leaving a queue. A server that has just not answered gets one more word, not several: the caller wants to
 // go, and the grant that nobody claims, or the lease, ends what it does not hear of.
@@ -28,11 +29,13 @@ bool may_pass(const ClientError& error) {
 
 void cancel_or_release(Caller& caller, const Requester& who, bool answers) {
   const Patience patience{.timeout = answers ? kLeaving : kLeavingInVain,
-                          .retries = answers ? kRetriesToLeave : 0};
+                          .retries = answers ? kRetriesToLeave : 0,
+                          .over_hand_over = false};
   const auto reply = caller.call({.target = "/cancel",
                                   .body = cancel_body(who),
                                   .timeout = patience.timeout,
-                                  .retries = patience.retries});
+                                  .retries = patience.retries,
+                                  .over_hand_over = patience.over_hand_over});
   const Expected<bool> cancelled = read_reply(reply, read_cancel);
   // Not known: one more word to a server that does not answer would only take time. The grant that we do not
   // claim, or the lease, ends it.
@@ -94,6 +97,7 @@ Waiting::Outcome Waiting::ask(Milliseconds wait) {
             .body = lock_body({.who = who_, .request = request_, .wait = wait}),
             .timeout = wait + core_.settings().request_timeout,
             .retries = patient ? 0 : -1,
+            .over_hand_over = !patient,  // the loop does
             .stop = stop_};
   // The server ends a long poll itself, in time; a try that it does not answer ends soon after the deadline.
   if (patient && deadline_ != Steady::time_point::max()) {
@@ -174,6 +178,8 @@ Waiting::Outcome Waiting::acquired(const LockAnswer& answer, Steady::time_point 
 
 Waiting::Outcome Waiting::long_poll() {
   Milliseconds slice = core_.settings().long_poll;
+  // A server that hangs is noticed when it ought to have answered; where there are others, soon.
+  if (core_.caller().has_several()) slice = std::min(slice, kSliceOfSeveral);
   // Each answer tells the position and the holder's progress anew.
   if (request_.on_waiting) slice = std::min(slice, kReportEvery);
   return ask(time_left(slice));
@@ -192,7 +198,6 @@ Waiting::Outcome Waiting::stream() {
   Outcome outcome;
   SseParser parser;
   bool heard = false;
-  const std::string server = core_.caller().server();
   const std::string target = stream_target({.operation = who_.operation,
                                             .resource = who_.resource,
                                             .prefix = {},
@@ -205,31 +210,32 @@ Waiting::Outcome Waiting::stream() {
     outcome = ask(Milliseconds(0));
     return !outcome && !failed_ && !out_of_time();
   };
-  const auto answer = core_.caller().transport().stream(
-      {.server = server,
-       .target = target,
-       .body = {},
-       .last_event_id = {},
-       .timeout = endless ? Milliseconds(0) : time_left(Milliseconds::max()),
-       .silence = 2 * core_.settings().heartbeat,
-       .first_byte = kFirstComment,
-       .stop = stop_},
-      [&](std::string_view bytes) {
-        heard = true;
-        bool wanted = core_.timing().now() - last_asked_ >= core_.settings().long_poll;
-        parser.feed(bytes, [&](const SseEvent& event) {
-          const std::optional<Event> read = read_event(event.data);
-          wanted = wanted || (read && asks_for_me(*read));
-          return true;
-        });
-        if (request_.on_waiting && core_.timing().now() - told_at_ >= kReportEvery) wanted = true;
-        return !wanted || ask_now();
-      });
+  const auto [answer, server] =
+      core_.caller().stream({.target = target,
+                             .body = {},
+                             .last_event_id = {},
+                             .timeout = endless ? Milliseconds(0) : time_left(Milliseconds::max()),
+                             .silence = 2 * core_.settings().heartbeat,
+                             .first_byte = kFirstComment,
+                             .stop = stop_},
+                            [&](std::string_view bytes) {
+                              heard = true;
+                              bool wanted = core_.timing().now() - last_asked_ >= core_.settings().long_poll;
+                              parser.feed(bytes, [&](const SseEvent& event) {
+                                const std::optional<Event> read = read_event(event.data);
+                                wanted = wanted || (read && asks_for_me(*read));
+                                return true;
+                              });
+                              if (request_.on_waiting && core_.timing().now() - told_at_ >= kReportEvery)
+                                wanted = true;
+                              return !wanted || ask_now();
+                            });
   if (outcome || out_of_time()) return outcome;
-  if (!heard && may_change_way_ && !(!answer && answer.error().fault == Fault::unreachable)) {
+  // Held back on the way: not by a server that is away, or that does not lead.
+  const bool away = answer ? answer->status != 200 : answer.error().fault == Fault::unreachable;
+  if (!heard && may_change_way_ && !away) {
     way_ = WaitBy::status_poll;
   }
-  if (!answer) core_.caller().move_on_from(server);
   // It ended, for whatever reason; before it is opened again, or another way is taken, ask what was missed.
   const Steady::time_point until = core_.timing().now() + core_.caller().pause_after(heard ? 1 : ++failures_);
   if (!core_.timing().sleep_until(std::min(until, deadline_), stop_)) return std::nullopt;
@@ -248,6 +254,7 @@ Waiting::Outcome Waiting::status_poll() {
                                                         .take(),
                                           .body = {},
                                           .retries = 0,
+                                          .over_hand_over = false,
                                           .stop = stop_});
   failed_ = !reply;
   if (!reply) return not_answered(reply.error());

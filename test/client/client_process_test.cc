@@ -472,7 +472,7 @@ TEST(Clients, SpeakOverAUnixSocket) {
 TEST(Clients, AreToldWhatIsWrongWithTheirSettings) {
   EXPECT_EQ(LockClient::create({.servers = {"127.0.0.1:8086"}}).error().code, ErrorCode::invalid);
   EXPECT_EQ(LockClient::create({.servers = {}}).error().code, ErrorCode::invalid);
-  EXPECT_EQ(LockClient::create({.auth_token = "a\n"}).error().code, ErrorCode::invalid);
+  EXPECT_EQ(LockClient::create({.credential = "a\n"}).error().code, ErrorCode::invalid);
 }
 
 }  // namespace

@@ -17,7 +17,7 @@
 namespace turnstile {
 namespace {
 
-using Clock = std::chrono::steady_clock;
+using std::chrono::steady_clock;
 
 sockaddr_in ipv4(const std::string& host, int port) {
   sockaddr_in address{};
@@ -56,7 +56,7 @@ struct FaultyProxy::Link {
   std::vector<int> replaced;         // connections to the server that a repeat has taken over from
   std::optional<FaultWay> dropping;  // what comes this way is read and thrown away
   std::optional<FaultWay> late_way;  // what comes this way waits until `late_until`
-  Clock::time_point late_until{};
+  steady_clock::time_point late_until{};
   std::string late;  // what is delivered then, first
 };
 
@@ -105,7 +105,7 @@ void FaultyProxy::await_late_bytes() {
 void FaultyProxy::run() {
   while (!ends_) {
     std::vector<pollfd> polled = {{listener_, POLLIN, 0}, {bell_, POLLIN, 0}};
-    const auto now = Clock::now();
+    const auto now = steady_clock::now();
     int timeout = -1;
     for (Link& link : links_) {
       if (link.late_way && link.late_until <= now) {
@@ -185,7 +185,7 @@ bool FaultyProxy::misbehave(Link& link) {
       return true;
     case FaultKind::delay:
       link.late_way = fault_.way;
-      link.late_until = Clock::now() + fault_.delay;
+      link.late_until = steady_clock::now() + fault_.delay;
       ++late_;
       return true;
     case FaultKind::repeat:
