@@ -48,7 +48,7 @@ TEST(Arguments, EverythingBehindTheMarkIsExecsCommand) {
   parse_words(parsed, {"exec", "pull", "r", "--wait", "1m", "--", "sh", "--server", "--", "-c", "exit 3"});
   EXPECT_FALSE(parsed.exit) << parsed.error;
   EXPECT_EQ(parsed.context.command, (std::vector<std::string>{"sh", "--server", "--", "-c", "exit 3"}));
-  EXPECT_EQ(parsed.context.servers.size(), 1U);
+  EXPECT_TRUE(parsed.context.servers.empty());
 }
 
 TEST(Arguments, WrongWordsAreOneLineAndExitCode2) {
@@ -94,7 +94,7 @@ TEST(Arguments, HelpOfEveryCommandHasExamplesAndExitCodes) {
   Context context;
   const CommandLine program = make_command_line(context);
   const std::vector<Command> commands = program.commands();
-  EXPECT_EQ(commands.size(), 14U);
+  EXPECT_GE(commands.size(), 18U);
   for (const Command& command : commands) {
     Parsed parsed;
     parse_words(parsed, {command.name(), "--help"});

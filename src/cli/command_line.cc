@@ -213,7 +213,8 @@ Option Command::flag(const std::string& name, bool& value, const std::string& de
 }
 
 void Command::lane(Lane& lane, bool required) {
-  option("TYPE", lane.type, "the operation: pull, update, delete, or a name of your own").required(required);
+  option("TYPE", lane.type, "the operation: pull, update, delete, once, or a name of your own: a plain mutex")
+      .required(required);
   option("RESOURCE", lane.resource, "what it is done to").required(required);
 }
 

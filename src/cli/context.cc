@@ -1,47 +1,59 @@
 #include "cli/context.h"
 
-#include <fmt/format.h>
+#include <cstdlib>
 
-#include <cerrno>
-#include <cstring>
-#include <fstream>
+#include "base/daemon.h"
+#include "cli/settings_file.h"
 
 namespace turnstile::cli {
 namespace {
 
-std::unexpected<ClientError> invalid(std::string message) {
-  return std::unexpected(
-      ClientError{.code = ErrorCode::invalid, .message = std::move(message), .reason = {}, .nodes = {}});
-}
+constexpr const char* kHere = "http://127.0.0.1:8086";
 
-// The first line, without the white space around it.
-Expected<std::string> read_token(const std::string& path) {
-  std::ifstream file(path);
-  std::string line;
-  if (!file || !std::getline(file, line)) {
-    return invalid(fmt::format("cannot read a token from {}: {}; check --token-file", path,
-                               errno != 0 ? std::strerror(errno) : "it is empty"));
-  }
-  constexpr const char* kSpace = " \t\r\n";
-  const size_t begin = line.find_first_not_of(kSpace);
-  if (begin == std::string::npos) {
-    return invalid(fmt::format("there is no token in {}; check --token-file", path));
-  }
-  return line.substr(begin, line.find_last_not_of(kSpace) - begin + 1);
+void fill(std::string& value, std::string otherwise) {
+  if (value.empty()) value = std::move(otherwise);
 }
 
 }  // namespace
+
+Result<void> Context::complete() {
+  const std::string secret = from_environment("TURNSTILE_CREDENTIAL").value_or("");
+  unsetenv("TURNSTILE_CREDENTIAL");
+  if (credential_file.empty()) credential = secret;
+  if (credential_file.empty() && credential.empty())
+    credential_file = from_environment("TURNSTILE_CREDENTIAL_FILE").value_or("");
+  Result<std::string> path = find_settings_file(config, from_environment);
+  if (!path) return std::unexpected(path.error());
+  SettingsFile file;
+  if (!path->empty()) {
+    Result<SettingsFile> read = read_settings_file(*path);
+    if (!read) return std::unexpected(read.error());
+    file = std::move(*read);
+  }
+  if (servers.empty()) servers = std::move(file.servers);
+  if (servers.empty()) servers = {kHere};
+  fill(ca, std::move(file.ca));
+  if (cert.empty() && key.empty()) {  // the two belong together
+    cert = std::move(file.cert);
+    key = std::move(file.key);
+  }
+  fill(node, std::move(file.node));
+  if (credential.empty()) fill(credential_file, std::move(file.credential_file));
+  insecure_credential |= file.insecure_credential;
+  return {};
+}
 
 Expected<ClientSettings> Context::settings(int retries) const {
   ClientSettings settings;
   settings.servers = servers;
   settings.node_id = node;
   settings.max_retries = retries;
-  if (token_file.empty()) return settings;
-  errno = 0;
-  Expected<std::string> token = read_token(token_file);
-  if (!token) return std::unexpected(token.error());
-  settings.auth_token = std::move(*token);
+  settings.ca_file = ca;
+  settings.certificate_file = cert;
+  settings.key_file = key;
+  settings.credential = credential;
+  settings.credential_file = credential_file;
+  settings.insecure_credential = insecure_credential;
   return settings;
 }
 

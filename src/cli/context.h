@@ -14,11 +14,17 @@ namespace turnstile::cli {
 // Parsing fills it and chooses `run`; nothing is done before all of the command line is known to be right.
 // Threads: one.
 struct Context {
-  std::vector<std::string> servers = {"http://127.0.0.1:8086"};
-  std::string token_file, node;
+  std::vector<std::string> servers;  // empty: as the settings file says, or on this machine
+  std::string ca, cert, key, credential_file, node, config;
+  std::string credential;  // the secret itself, by the environment only
+  bool insecure_credential = false;
   Output output = Output::text;
   std::vector<std::string> command;  // exec: what stands behind "--"
   std::function<int()> run;
+
+  // Fills what the words have not said from the environment and the settings file. The secret is taken out of
+  // our own environment, so that no command that we start has it. The error is one line.
+  Result<void> complete();
 
   bool json() const { return output == Output::json; }
   // `retries`: how stubbornly a server that does not answer is asked again.

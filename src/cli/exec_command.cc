@@ -8,6 +8,7 @@
 #include "cli/exec_options.h"
 #include "cli/exec_session.h"
 #include "cli/json.h"
+#include "cli/operation_hint.h"
 #include "cli/program.h"
 
 namespace turnstile::cli {
@@ -86,7 +87,7 @@ int report_lost(const Context& context, const ExecOptions& options, const Comman
 
 // What happened, when all went as it should.
 void say_ran(const Context& context, const ExecOptions& options, const WorkResult& work,
-             const Released& released, Milliseconds took) {
+             const Released& released, Milliseconds took, std::string_view hint) {
   if (!work.success) {
     const char* next = work.permanent          ? "all who wait end with this error"
                        : released.next.empty() ? "the next who comes tries again"
@@ -99,11 +100,11 @@ void say_ran(const Context& context, const ExecOptions& options, const WorkResul
       released.confirmed ? "" : "; whether it counts is not known: the lease may have run out before";
   const char* lost = released.result_kept ? "" : "; the server has no room for the result";
   say(context, options, {{"state", "ran"}, {"took_ms", took.count()}},
-      fmt::format("ran here: {}, in {}{}{}", options.lane_text(), show_duration(took), doubt, lost));
+      fmt::format("ran here: {}, in {}{}{}{}", options.lane_text(), show_duration(took), doubt, lost, hint));
 }
 
 int release(const Context& context, const ExecOptions& options, const Signals& signals, Hold& hold,
-            const CommandEnd& end, const WorkResult& work, Milliseconds took) {
+            const CommandEnd& end, const WorkResult& work, Milliseconds took, std::string_view hint) {
   std::optional<StopOnSignal> stop;  // the command has ended: whoever sends one now means us
   try {
     stop.emplace(signals);
@@ -116,7 +117,7 @@ int release(const Context& context, const ExecOptions& options, const Signals& s
     return report(context.output, work.error, "failed", exit_code_of(end));
   }
   if (released) {
-    say_ran(context, options, work, *released, took);
+    say_ran(context, options, work, *released, took, hint);
     return exit_code_of(end);
   }
   ClientError error = released.error();
@@ -144,11 +145,13 @@ int exec(const Context& context, const ExecOptions& options) {
                   fmt::format("say behind -- what to run: turnstile {} -- COMMAND", options.words()), "usage",
                   kUsage);
   }
-  if (options.lease_or_default().count() < 100) {
+  if (options.lease_or_default(context.servers.size() > 1).count() < 100) {
     return report(context.output,
                   "--lease must be 100ms or more: without it the command could outlive its hold", "usage",
                   kUsage);
   }
+  if (const std::string hint = hint_about(options.lane.type); !hint.empty() && !context.json())
+    say(context, options, {}, hint);
   const Signals signals({SIGINT, SIGTERM, SIGHUP});
   ExecSession session(context.command, signals);  // before the client has threads
   Expected<LockClient> client = context.client(Context::kManyRetries);
@@ -166,13 +169,17 @@ int exec(const Context& context, const ExecOptions& options) {
     return report(context.output, "interrupted before the command began", "interrupted",
                   kSignalled + wait.signal);
   }
+  const std::string hint = wait.waited && hold.attempt() == 1 && !context.json()
+                               ? hint_after_waiting(options.lane.type)
+                               : std::string();
   const auto began = Steady::now();
-  const CommandEnd end = session.run(hold, options.lease_or_default(), options.timeout);
+  const CommandEnd end =
+      session.run(hold, options.lease_or_default(context.servers.size() > 1), options.timeout);
   if (end.kind == CommandEnd::Kind::lost || end.kind == CommandEnd::Kind::in_danger) {
     return report_lost(context, options, end);
   }
   return release(context, options, signals, hold, end, work_of(context, options, session, end),
-                 std::chrono::duration_cast<Milliseconds>(Steady::now() - began));
+                 std::chrono::duration_cast<Milliseconds>(Steady::now() - began), hint);
 }
 
 // What exec and once have in common.
@@ -209,7 +216,10 @@ void add_exec_command(Command& program, Context& context) {
       "exec", "Run a command while holding a lock: turnstile exec TYPE RESOURCE -- COMMAND...",
       fmt::format(
           "  turnstile exec pull sha256:4f5a -- fetch-layer sha256:4f5a\n"
-          "  turnstile exec migrate db --wait 10m -- ./migrate.sh    # a plain mutex, for any name\n{}",
+          "  turnstile exec migrate db --wait 10m -- ./migrate.sh\n"
+          "TYPE decides what a success means. pull, delete: those who wait skip. update and any name\n"
+          "that the server does not know (also a mistyped \"Pull\"): a plain mutex, everybody runs,\n"
+          "one after the other. For a job that is to run once: turnstile once.\n{}",
           kEnvironment));
   command.takes_a_command();
   command.lane(options->lane);

@@ -18,7 +18,11 @@ struct ExecOptions {
   int skip_code = 0;
   std::vector<int> permanent_exit_codes;
 
-  Milliseconds lease_or_default() const { return lease.value_or(Milliseconds(10'000)); }
+  // A command is ended well before its lease can be lost. With several servers, one of which may take over,
+  // there must be time for that before.
+  Milliseconds lease_or_default(bool several) const {
+    return lease.value_or(Milliseconds(several ? 15'000 : 10'000));
+  }
   std::string lane_text() const { return lane.type + " " + lane.resource; }
   bool is_once() const { return lane.type == operations::kOnce; }
   // How it is called: "exec TYPE RESOURCE".
@@ -27,7 +31,8 @@ struct ExecOptions {
 
 struct ExecWait {
   Expected<LockResult> result;
-  int signal = 0;  // that ended the wait; 0: none
+  int signal = 0;       // that ended the wait; 0: none
+  bool waited = false;  // somebody was before it
 };
 
 // Takes the lock, or waits for it, telling the person meanwhile how it stands.

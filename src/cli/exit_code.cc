@@ -15,9 +15,14 @@ namespace {
 std::string_view advice(const ClientError& error) {
   switch (error.code) {
     case ErrorCode::unavailable:
+      if (error.reason == "no_leader" || error.reason == "not_leader") return "; see turnstile status";
       return "; is turnstiled running there? name another with --server or TURNSTILE_SERVER";
     case ErrorCode::unauthenticated:
-      return "; give a token that the server knows with --token-file";
+      // 403: it is known who asks.
+      if (error.reason == "forbidden") return "";
+      return "; show a credential that the server knows with --credential-file, or a certificate with --cert "
+             "and "
+             "--key";
     case ErrorCode::busy:
       return "; wait for it with --wait";
     default:
@@ -93,7 +98,8 @@ ExitCode exit_code_of(ErrorCode code) {
 std::string exit_code_help() {
   return "Exit codes: 0 done; 1 unexpected failure; 2 wrong usage; 10 skipped, the work has been done;\n"
          "11 busy or timed out; 12 refused; 13 the hold was lost or is not yours; 14 no server, or not a\n"
-         "Turnstile server; 15 not authenticated; 128+N ended by signal N. `exec` ends with its command's\n"
+         "Turnstile server; 15 not logged in or not allowed; 128+N ended by signal N. `exec` ends with its "
+         "command's\n"
          "code (124: --timeout), and with 0 or --skip-code when the work has been done by another; `once`, "
          "too.";
 }

@@ -18,7 +18,7 @@ enum ExitCode : int {
   kRefused = 12,          // the rules say no
   kLost = 13,             // the hold is not ours, or not any more
   kUnavailable = 14,      // no server, or something else where one should be
-  kUnauthenticated = 15,  // the server wants a token, or another one
+  kUnauthenticated = 15,  // not logged in, or not allowed
   kSignalled = 128,       // plus the signal's number
 };
 

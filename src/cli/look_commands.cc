@@ -1,9 +1,13 @@
 // status and list: what the server knows, of one lane or of many.
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "cli/json.h"
 #include "cli/metrics.h"
 #include "cli/program.h"
+#include "cli/servers.h"
+#include "client/server_url.h"
 
 namespace turnstile::cli {
 namespace {
@@ -63,11 +67,32 @@ int lane_status(const Context& context, const Lane& lane) {
 }
 
 int server_status(const Context& context) {
-  const Expected<ServerSight> sight = look_at_server(context);
+  const Expected<Servers> servers = look_at_servers(context);
+  if (!servers) return context.fail(servers.error());
+  const bool several = servers->replicated || context.servers.size() > 1;
+  if (several && servers->leader.empty()) {  // then nobody counts anything
+    context.json() ? print_json(to_json(*servers)) : fmt::print("{}", show(*servers, wall_now()));
+    return kOk;
+  }
+  Context leader = context;
+  if (several) leader.servers = {servers->leader};
+  // One that others have named, and we have not, is shown no credential (decision 0027).
+  const bool known = std::ranges::any_of(
+      context.servers, [&](const std::string& url) { return client::same_server(url, servers->leader); });
+  if (several && !known) leader.credential = leader.credential_file = "";
+  Expected<ServerSight> sight = look_at_server(leader);
+  if (!sight && !known && sight.error().code == ErrorCode::unauthenticated)
+    sight = ServerSight{.server = servers->leader, .version = {}, .hidden = true, .metrics = {}};
   if (!sight) return context.fail(sight.error());
   const auto number = [&](std::string_view name) { return uint64_t(sight->metrics.sum(name)); };
   if (context.json()) {
-    boost::json::object out{{"server", sight->server}, {"version", sight->version}};
+    boost::json::object out = to_json(*servers);
+    out["server"] = sight->server;
+    out["version"] = sight->version;
+    if (sight->hidden) {
+      print_json(out);
+      return kOk;
+    }
     for (const char* name : {"locks_held", "waiters", "grants_total", "skips_total", "refusals_total",
                              "resources", "connections", "streams"}) {
       out[name] = number(fmt::format("turnstile_{}", name));
@@ -75,7 +100,12 @@ int server_status(const Context& context) {
     print_json(out);
     return kOk;
   }
-  fmt::print("{}: turnstiled {}\n", sight->server, sight->version);
+  several ? fmt::print("{}", show(*servers, wall_now()))
+          : fmt::print("{}: turnstiled {}\n", sight->server, sight->version);
+  if (sight->hidden) {
+    fmt::print("what it counts is not for this credential: a role `read` or `admin` sees it\n");
+    return kOk;
+  }
   Table table({"held", "waiting", "granted", "skipped", "refused", "resources", "connections", "streams"});
   std::vector<std::string> row;
   for (const char* name :
@@ -142,9 +172,11 @@ int list(const Context& context, const ListOptions& options) {
 
 void add_look_commands(Command& program, Context& context) {
   auto lane = std::make_shared<StatusOptions>();
-  Command command = program.command("status", "Show one lane, or without arguments the server.",
-                                    "  turnstile status\n"
-                                    "  turnstile status pull sha256:4f5a\n");
+  Command command =
+      program.command("status", "Show one lane, or without arguments the servers.",
+                      "  turnstile status\n"
+                      "  turnstile status --server https://a:8086,https://b:8086,https://c:8086\n"
+                      "  turnstile status pull sha256:4f5a\n");
   command.lane(lane->lane, false);
   command.runs(context, lane, status);
 

@@ -42,7 +42,7 @@ Expected<std::shared_ptr<LockClient::Core>> make_core(const Context& context, st
 }
 
 Expected<ServerSight> look_at_server(client::Caller& caller) {
-  const auto version = caller.call({.post = false, .target = "/version", .body = {}});
+  const auto version = caller.call({.post = false, .target = "/version", .body = {}, .of_leader = false});
   if (!version) return std::unexpected(version.error().error);
   boost::system::error_code bad;
   const boost::json::value parsed = boost::json::parse(version->body, bad);
@@ -51,11 +51,13 @@ Expected<ServerSight> look_at_server(client::Caller& caller) {
   if (number == nullptr || !number->is_string()) {
     return std::unexpected(client::not_turnstile(version->server, 200));
   }
-  const auto metrics = caller.call({.post = false, .target = "/metrics", .body = {}});
-  if (!metrics) return std::unexpected(metrics.error().error);
+  const auto metrics = caller.call({.post = false, .target = "/metrics", .body = {}, .of_leader = false});
+  const bool hidden = !metrics && metrics.error().error.reason == "forbidden";
+  if (!metrics && !hidden) return std::unexpected(metrics.error().error);
   return ServerSight{.server = version->server,
                      .version = std::string(number->as_string()),
-                     .metrics = Metrics::parse(metrics->body)};
+                     .hidden = hidden,
+                     .metrics = Metrics::parse(hidden ? std::string_view() : metrics->body)};
 }
 
 Expected<ServerSight> look_at_server(const Context& context) {

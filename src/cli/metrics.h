@@ -28,6 +28,7 @@ class Metrics {
 struct ServerSight {
   std::string server;   // who answered
   std::string version;  // of turnstiled
+  bool hidden = false;  // this credential may not see the metrics
   Metrics metrics;
 };
 

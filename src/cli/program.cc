@@ -27,7 +27,25 @@ CommandLine make_command_line(Context& context) {
             "http://HOST:PORT, https://HOST:PORT or unix:PATH; several with commas (http://127.0.0.1:8086)")
       .shown_as("URL[,URL...]")
       .from_environment("TURNSTILE_SERVER");
-  program.option("--token-file", context.token_file, "a file with the bearer token to show").shown_as("FILE");
+  program.option("--ca", context.ca, "who signs the servers' certificates (the system's)")
+      .shown_as("FILE")
+      .from_environment("TURNSTILE_CA");
+  program.option("--cert", context.cert, "this client's own certificate, for servers that want one")
+      .shown_as("FILE")
+      .from_environment("TURNSTILE_CERT");
+  program.option("--key", context.key, "its key").shown_as("FILE").from_environment("TURNSTILE_KEY");
+  program
+      .option("--credential-file", context.credential_file,
+              "a file with the secret to show (Env:TURNSTILE_CREDENTIAL_FILE; the secret itself: "
+              "TURNSTILE_CREDENTIAL)")
+      .shown_as("FILE");
+  program.flag("--insecure-credential", context.insecure_credential,
+               "show it over plain http to another machine, too");
+  program
+      .option("--config", context.config,
+              "the settings file (Env:TURNSTILE_CONFIG, ~/.config/turnstile/turnstile.toml, "
+              "/etc/turnstile/turnstile.toml)")
+      .shown_as("FILE");
   program.option("--node", context.node, "who this node is (the host's name)")
       .from_environment("TURNSTILE_NODE");
   program.option("--output", context.output, "text for people, json for programs");
@@ -39,6 +57,11 @@ CommandLine make_command_line(Context& context) {
   add_refs_commands(program, context);
   add_top_command(program, context);
   add_bench_command(program, context);
+  add_doctor_command(program, context);
+  add_journal_commands(program, context);
+  add_init_command(program, context);
+  add_credential_command(program, context);
+  add_copy_command(program, context);
   add_completion_command(program, context);
   return program;
 }
@@ -55,6 +78,8 @@ int run_program(const std::vector<std::string>& words) {
   Context context;
   CommandLine program = make_command_line(context);
   if (const std::optional<int> exit = parse(program, context, words)) return *exit;
+  if (const Result<void> complete = context.complete(); !complete)
+    return report(context.output, complete.error().message, "usage", kUsage);
   return context.run();
 }
 

@@ -15,9 +15,14 @@ void add_exec_command(Command& program, Context& context);
 void add_once_command(Command& program, Context& context);
 void add_look_commands(Command& program, Context& context);  // status, list
 void add_watch_command(Command& program, Context& context);
-void add_refs_commands(Command& program, Context& context);  // refs, break
+void add_refs_commands(Command& program, Context& context);  // refs, break, forget
 void add_top_command(Command& program, Context& context);
 void add_bench_command(Command& program, Context& context);
+void add_doctor_command(Command& program, Context& context);
+void add_journal_commands(Command& program, Context& context);  // inspect, backup, restore
+void add_init_command(Command& program, Context& context);
+void add_credential_command(Command& program, Context& context);
+void add_copy_command(Command& program, Context& context);
 void add_completion_command(Command& program, Context& context);
 
 // Every command and option, on `context`.

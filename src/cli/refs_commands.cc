@@ -64,6 +64,19 @@ int break_hold(const Context& context, const BreakOptions& options) {
   return kOk;
 }
 
+int forget(const Context& context, const Lane& lane) {
+  Expected<LockClient> client = context.client();
+  if (!client) return context.fail(client.error());
+  const Expected<bool> forgotten = client->forget(lane.type, lane.resource);
+  if (!forgotten) return context.fail(forgotten.error());
+  if (context.json()) {
+    print_json(boost::json::object{{"forgotten", *forgotten}});
+  } else {
+    fmt::print("{}\n", *forgotten ? "forgotten: the next who comes does it again" : "nothing was kept");
+  }
+  return kOk;
+}
+
 }  // namespace
 
 void add_refs_commands(Command& program, Context& context) {
@@ -86,6 +99,13 @@ void add_refs_commands(Command& program, Context& context) {
   command.lane(breaking->lane);
   command.option("--reason", breaking->reason, "what everybody is told").required();
   command.runs(context, breaking, break_hold);
+
+  auto forgetting = std::make_shared<Lane>();
+  command = program.command("forget", "Take back how a lane's work went last, so that it is done again.",
+                            "  turnstile forget pull sha256:4f5a\n"
+                            "  turnstile forget once nightly-2026-11-18\n");
+  command.lane(*forgetting);
+  command.runs(context, forgetting, forget);
 }
 
 }  // namespace turnstile::cli

@@ -1,0 +1,92 @@
+// credential: makes a secret, and what the server is told of it. It talks to no server: who may write the
+// server's credentials file decides who comes in.
+#include <fmt/format.h>
+
+#include <algorithm>
+
+#include "cli/json.h"
+#include "cli/program.h"
+#include "cli/secret.h"
+
+namespace turnstile::cli {
+namespace {
+
+struct CredentialOptions {
+  std::string action, name, role;
+  std::vector<std::string> nodes, resources;
+};
+
+std::string quoted(const std::string& text) {
+  std::string out = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') out += '\\';
+    out += c;
+  }
+  return out + '"';
+}
+
+std::string list(const std::vector<std::string>& texts) {
+  std::string out;
+  for (const std::string& text : texts) out += (out.empty() ? "" : ", ") + quoted(text);
+  return "[" + out + "]";
+}
+
+bool is_plain(const std::string& text) {
+  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return c >= ' ' && c != 0x7f; });
+}
+
+std::string block(const CredentialOptions& options, const std::string& secret) {
+  std::string out = fmt::format("[[credential]]\nname = {}\nsecret_sha256 = \"{}\"\nrole = \"{}\"\n",
+                                quoted(options.name), sha256_of(secret), options.role);
+  if (!options.nodes.empty()) out += "nodes = " + list(options.nodes) + "\n";
+  if (!options.resources.empty()) out += "resources = " + list(options.resources) + "\n";
+  return out;
+}
+
+int credential(const Context& context, const CredentialOptions& options) {
+  if (options.role != "client" && !options.nodes.empty())
+    return report(context.output, "--node is for the role client: the others speak for no node", "usage",
+                  kUsage);
+  std::vector<std::string> texts = options.nodes;
+  texts.insert(texts.end(), options.resources.begin(), options.resources.end());
+  texts.push_back(options.name);
+  if (!std::ranges::all_of(texts, is_plain))
+    return report(context.output, "a name, node or resource is empty or has a control character", "usage",
+                  kUsage);
+  const Result<std::string> secret = new_secret();
+  if (!secret) return report(context.output, secret.error().message, "unexpected", kUnexpected);
+  if (context.json()) {
+    boost::json::object out{{"name", options.name},
+                            {"secret", *secret},
+                            {"secret_sha256", sha256_of(*secret)},
+                            {"role", options.role},
+                            {"block", block(options, *secret)}};
+    print_json(out);
+  } else {
+    fmt::print(
+        "The secret, which is not shown again: put it into a file that only {0} can read "
+        "(--credential-file).\n\n"
+        "{1}\n\nFor the server's credentials file (then SIGHUP); from it nobody learns the secret:\n\n{2}",
+        options.name, *secret, block(options, *secret));
+  }
+  return kOk;
+}
+
+}  // namespace
+
+void add_credential_command(Command& program, Context& context) {
+  auto options = std::make_shared<CredentialOptions>();
+  options->role = "client";
+  Command command = program.command(
+      "credential", "Make a secret to log in with, and the block for the server's credentials file.",
+      "  turnstile credential new ci --role client --node 'ci-*' --resource build/\n");
+  command.option("ACTION", options->action, "new").required().one_of({"new"});
+  command.option("NAME", options->name, "whose it is; in the audit log, too").required();
+  command.option("--role", options->role, "what it may do: client, read or admin (client)")
+      .one_of({"client", "read", "admin"});
+  command.list("--node", options->nodes, "node_ids that it may speak for, or prefix* (its own name)");
+  command.list("--resource", options->resources, "what the resource_ids begin with that it may touch (all)");
+  command.runs(context, options, credential);
+}
+
+}  // namespace turnstile::cli

@@ -1,0 +1,250 @@
+#include "cli/doctor.h"
+
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <sys/vfs.h>
+#include <unistd.h>
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fstream>
+#include <sstream>
+
+#include "base/unique_fd.h"
+
+namespace turnstile::cli {
+namespace {
+
+using Level = Finding::Level;
+
+constexpr std::string_view kBuiltIn = "io.containerd.content.v1.content";
+
+std::string_view trimmed(std::string_view text) {
+  constexpr std::string_view kSpace = " \t\r";
+  const size_t begin = text.find_first_not_of(kSpace);
+  if (begin == text.npos) return {};
+  return text.substr(begin, text.find_last_not_of(kSpace) - begin + 1);
+}
+
+// Without a comment: a # outside of quotes.
+std::string_view without_comment(std::string_view line) {
+  char quote = 0;
+  for (size_t i = 0; i < line.size(); ++i) {
+    if (quote != 0)
+      quote = line[i] == quote ? char(0) : quote;
+    else if (line[i] == '"' || line[i] == '\'')
+      quote = line[i];
+    else if (line[i] == '#')
+      return line.substr(0, i);
+  }
+  return line;
+}
+
+std::string unquoted(std::string_view text) {
+  if (text.size() >= 2 && (text.front() == '"' || text.front() == '\'') && text.back() == text.front())
+    return std::string(text.substr(1, text.size() - 2));
+  return std::string(text);
+}
+
+struct FileSystem {
+  std::string type, options;
+};
+
+// The mount with the longest name that `path` begins with.
+FileSystem file_system_of(const std::string& path) {
+  std::ifstream mounts("/proc/self/mounts");
+  FileSystem found;
+  size_t longest = 0;
+  for (std::string line; std::getline(mounts, line);) {
+    std::istringstream words(line);
+    std::string device, where, type, options;
+    if (!(words >> device >> where >> type >> options)) continue;
+    const bool below = where == "/" || path == where || path.starts_with(where + "/");
+    if (!below || where.size() < longest) continue;
+    longest = where.size();
+    found = {type, options};
+  }
+  return found;
+}
+
+bool has_option(const std::string& options, std::string_view wanted) {
+  std::istringstream words(options);
+  for (std::string word; std::getline(words, word, ',');)
+    if (word == wanted) return true;
+  return false;
+}
+
+Finding check_file_system(const std::string& check, const FileSystem& mount) {
+  if (mount.type.starts_with("nfs") && has_option(mount.options, "soft"))
+    return {Level::failure, check,
+            "NFS, mounted with `soft`: a write may fail and be lost when the server is slow",
+            "mount it with `hard`"};
+  if (mount.type.starts_with("nfs"))
+    return {Level::good, check, fmt::format("{}, mounted hard", mount.type), ""};
+  if (mount.type == "tmpfs" || mount.type == "overlay")
+    return {Level::warning, check,
+            fmt::format("{}: only this machine sees it, and it may be gone after a restart", mount.type),
+            "share a directory of a network file system, or one disk per node seen through one mount"};
+  if (mount.type.starts_with("fuse.mergerfs"))
+    return {Level::note, check,
+            "mergerfs: each node writes to its own disk, and all are read through this mount",
+            "--root is the node's disk, --read-root this mount (docs/containerd.md)"};
+  return {Level::note, check, fmt::format("{}: a disk of this machine's own", mount.type),
+          "fine for one node, or where all nodes are on this machine; else share it by NFS or the like"};
+}
+
+// Links and renames, as the plugin publishes a blob.
+Finding check_links(const std::string& check, const std::string& path) {
+  const std::string first = fmt::format("{}/.turnstile-doctor-{}", path, ::getpid()),
+                    second = first + "-linked";
+  const auto failed = [&](std::string_view what) {
+    const int code = errno;
+    ::unlink(first.c_str());
+    ::unlink(second.c_str());
+    return Finding{Level::failure, check, fmt::format("cannot {} in {}: {}", what, path, std::strerror(code)),
+                   "the plugin needs the right to write here, and a file system with hard links (not every "
+                   "FUSE file system and "
+                   "SMB share has them)"};
+  };
+  {
+    const UniqueFd file(::open(first.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
+    if (!file.is_open()) return failed("make a file");
+    if (::fsync(file.get()) != 0) return failed("sync a file");
+  }
+  if (::link(first.c_str(), second.c_str()) != 0) return failed("make a hard link");
+  struct stat status;
+  if (::stat(first.c_str(), &status) != 0 || status.st_nlink != 2)
+    return failed("see the second name of a file");
+  if (::rename(second.c_str(), (first + "-renamed").c_str()) != 0) return failed("rename a file");
+  ::unlink((first + "-renamed").c_str());
+  ::unlink(first.c_str());
+  return {Level::good, check, "files can be made, synced, linked and renamed", ""};
+}
+
+// A version's first two numbers: "0.1".
+std::string_view minor_of(std::string_view version) {
+  const size_t first = version.find('.');
+  return version.substr(0, first == version.npos ? first : version.find('.', first + 1));
+}
+
+}  // namespace
+
+std::string_view to_string(Level level) {
+  switch (level) {
+    case Level::good:
+      return "good";
+    case Level::note:
+      return "note";
+    case Level::warning:
+      return "warning";
+    case Level::failure:
+      return "failure";
+  }
+  return "";
+}
+
+ContainerdSettings parse_containerd_settings(std::string_view toml) {
+  ContainerdSettings settings;
+  ContainerdSettings::Proxy* proxy = nullptr;
+  bool top = true, in_disabled = false;
+  while (!toml.empty()) {
+    std::string_view line = toml.substr(0, toml.find('\n'));
+    toml.remove_prefix(std::min(toml.size(), line.size() + 1));
+    line = trimmed(without_comment(line));
+    if (in_disabled || (top && line.starts_with("disabled_plugins"))) {  // a list, perhaps of several lines
+      if (line.find(fmt::format("\"{}\"", kBuiltIn)) != line.npos ||
+          line.find(fmt::format("'{}'", kBuiltIn)) != line.npos)
+        settings.built_in_disabled = true;
+      in_disabled = line.find(']') == line.npos;
+      continue;
+    }
+    if (line.starts_with('[')) {
+      top = false;
+      proxy = nullptr;
+      const std::string_view name = trimmed(line.substr(1, line.find(']') - 1));
+      constexpr std::string_view kPrefix = "proxy_plugins.";
+      if (name.starts_with(kPrefix) && name.find('.', kPrefix.size()) == name.npos)
+        proxy = &settings.proxies.emplace_back(unquoted(name.substr(kPrefix.size())), "", "");
+      continue;
+    }
+    const size_t equals = line.find('=');
+    if (proxy == nullptr || equals == line.npos) continue;
+    const std::string_view key = trimmed(line.substr(0, equals));
+    const std::string value = unquoted(trimmed(line.substr(equals + 1)));
+    if (key == "type") proxy->type = value;
+    if (key == "address") proxy->address = value;
+  }
+  return settings;
+}
+
+std::vector<Finding> check_containerd(const std::string& path) {
+  const std::string check = "containerd " + path;
+  std::ifstream file(path);
+  if (!file)
+    return {{Level::note, check, "there is no such file: no containerd here, or elsewhere",
+             "--containerd-config FILE"}};
+  std::ostringstream text;
+  text << file.rdbuf();
+  const ContainerdSettings settings = parse_containerd_settings(text.str());
+  std::vector<ContainerdSettings::Proxy> content;
+  std::ranges::copy_if(settings.proxies, std::back_inserter(content),
+                       [](const ContainerdSettings::Proxy& proxy) { return proxy.type == "content"; });
+  if (content.empty())
+    return {{Level::note, check,
+             "no [proxy_plugins.…] of type \"content\": this containerd does not use the plugin",
+             "to use it: the lines of packaging/containerd-config-*.toml (docs/containerd.md)"}};
+  std::vector<Finding> findings;
+  if (content.size() > 1)
+    findings.push_back({Level::failure, check, "more than one proxy plugin of type \"content\"",
+                        "containerd takes exactly one: keep one"});
+  if (!settings.built_in_disabled)
+    findings.push_back({Level::failure, check,
+                        "the built-in content store is on, too: containerd will not start with both",
+                        fmt::format("disabled_plugins = [\"{}\"]", kBuiltIn)});
+  const std::string& address = content.front().address;
+  struct stat status;
+  if (!address.starts_with('/'))
+    findings.push_back({Level::failure, check,
+                        fmt::format("the plugin's address '{}' is no absolute path", address),
+                        "address = \"/run/turnstile-content/content.sock\""});
+  else if (::stat(address.c_str(), &status) != 0)
+    findings.push_back({Level::failure, check,
+                        fmt::format("there is no socket {}: {}", address, std::strerror(errno)),
+                        "systemctl enable --now turnstile-content.socket turnstile-content.service"});
+  else if (!S_ISSOCK(status.st_mode))
+    findings.push_back({Level::failure, check, fmt::format("{} is no socket", address),
+                        "as --socket of turnstile-content says"});
+  if (findings.empty())
+    findings.push_back(
+        {Level::good, check, fmt::format("uses the plugin {} at {}", content.front().name, address), ""});
+  return findings;
+}
+
+std::vector<Finding> check_shared_directory(const std::string& path) {
+  const std::string check = "directory " + path;
+  char* const real = ::realpath(path.c_str(), nullptr);
+  if (real == nullptr)
+    return {{Level::failure, check, fmt::format("cannot be reached: {}", std::strerror(errno)),
+             "is it mounted? make it, or name another with --shared"}};
+  const std::string resolved(real);
+  ::free(real);
+  struct stat status;
+  if (::stat(resolved.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
+    return {{Level::failure, check, "is no directory", "name the directory that the nodes share"}};
+  return {check_file_system(check, file_system_of(resolved)), check_links(check, resolved)};
+}
+
+Finding check_versions(const std::string& server, std::string_view client, std::string_view of_server) {
+  const std::string check = "version of " + server;
+  if (client == of_server)
+    return {Level::good, check, fmt::format("turnstiled {}, as this program", of_server), ""};
+  if (minor_of(client) == minor_of(of_server))
+    return {Level::good, check,
+            fmt::format("turnstiled {}, this program is {}: they work together", of_server, client), ""};
+  return {Level::warning, check, fmt::format("turnstiled {}, this program is {}", of_server, client),
+          "use the same minor version everywhere; server first (docs/compatibility.md)"};
+}
+
+}  // namespace turnstile::cli

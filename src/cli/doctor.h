@@ -1,0 +1,39 @@
+// What `turnstile doctor` looks at on this machine: pure functions over texts and files, so that each can be
+// tested. The command itself asks servers, too (doctor_command.cc).
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace turnstile::cli {
+
+// One thing that was looked at.
+struct Finding {
+  enum class Level { good, note, warning, failure };
+  Level level = Level::good;
+  std::string check;    // what was looked at: "server http://…", "clock"
+  std::string message;  // what was found
+  std::string advice;   // what to do; empty where nothing is to be done
+};
+std::string_view to_string(Finding::Level level);
+
+// containerd's settings as far as they concern us. Only what stands in this file: imports are not followed.
+struct ContainerdSettings {
+  struct Proxy {
+    std::string name, type, address;
+  };
+  std::vector<Proxy> proxies;  // [proxy_plugins.NAME]
+  bool built_in_disabled = false;
+};
+ContainerdSettings parse_containerd_settings(std::string_view toml);
+std::vector<Finding> check_containerd(const std::string& path);
+
+// Whether nodes can share this directory: blobs are linked and renamed within it. Makes a file in it, and
+// removes it again.
+std::vector<Finding> check_shared_directory(const std::string& path);
+
+// `client` and `server` are versions like 0.1.0.
+Finding check_versions(const std::string& server, std::string_view client, std::string_view of_server);
+
+}  // namespace turnstile::cli
