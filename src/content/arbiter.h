@@ -36,7 +36,7 @@ struct Decision {
   enum class Kind : uint8_t {
     write,  // go on and write, with the ticket
     adopt,  // it is there; use it, with the ticket (whose success makes this node one of its users)
-    wait,   // another node is at it: come again
+    wait,   // another node is working on it: come again
     error,
   };
   Kind kind = Kind::error;

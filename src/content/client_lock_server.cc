@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <re2/re2.h>
 
+#include "base/log.h"
+
 namespace turnstile::content {
 namespace {
 
@@ -31,11 +33,16 @@ class ClientHold final : public ServerHold {
   Hold hold_;
 };
 
+// containerd's whole node waits for the answer, and comes again when it is told to wait. What ends a hold or
+// confirms a use has more patience: a pull that is done depends on it.
+LockClient::Clock::time_point soon() { return LockClient::Clock::now() + 2s; }
+
 std::string waiting_text(const std::optional<WaitingStatus>& waiting) {
-  if (!waiting || waiting->holder.empty()) return "another node is at it";
+  if (!waiting || waiting->holder.empty()) return "another node is working on it";
   if (waiting->done && waiting->total && *waiting->total > 0)
-    return fmt::format("{} is at it ({} of {} bytes)", waiting->holder, *waiting->done, *waiting->total);
-  return fmt::format("{} is at it", waiting->holder);
+    return fmt::format("{} is working on it ({} of {} bytes)", waiting->holder, *waiting->done,
+                       *waiting->total);
+  return fmt::format("{} is working on it", waiting->holder);
 }
 
 Expected<Grant> to_grant(Expected<LockResult> result) {
@@ -56,17 +63,26 @@ ClientSettings ClientLockServer::client_settings(const Settings& settings) {
   ClientSettings client;
   client.servers = settings.servers;
   client.node_id = settings.node;
+  client.ca_file = settings.ca;
+  client.certificate_file = settings.cert;
+  client.key_file = settings.key;
+  client.credential = settings.credential;
+  client.credential_file = settings.credential_file;
+  client.insecure_credential = settings.insecure_credential;
+  client.on_notice = [](const std::string& line) {
+    log_warning("the way to the lock server", {{"notice", line}});
+  };
   client.request_timeout = 1s;
   client.max_retries = 1;
   return client;
 }
 
 Expected<Grant> ClientLockServer::try_lock(const LockRequest& request) {
-  return to_grant(client_.try_lock(request));
+  return to_grant(client_.try_lock(request, soon()));
 }
 
 Expected<Grant> ClientLockServer::try_lock_once(const LockRequest& request) {
-  return to_grant(once_.try_lock(request));
+  return to_grant(once_.try_lock(request, soon()));
 }
 
 Expected<Grant> ClientLockServer::lock(const LockRequest& request, LockClient::Clock::time_point deadline,
@@ -99,12 +115,22 @@ std::vector<Expected<void>> ClientLockServer::add_references(const std::vector<s
 }
 
 Expected<ServerLife> ClientLockServer::life() {
-  const Expected<std::string> version = client_.version();
+  Expected<std::string> version = client_.version(soon());
   if (!version) return std::unexpected(version.error());
   ServerLife life;
+  const auto read_life = [&] { return RE2::PartialMatch(*version, R"re("life"\s*:\s*"(\w+)")re", &life.id); };
+  if (!read_life()) {
+    // One that stands by has no life that counts. A question that only the leader answers finds that one.
+    if (const Expected<LaneStatus> found = client_.status("version", "life"); !found)
+      return std::unexpected(found.error());
+    version = client_.version(soon());
+    if (!version) return std::unexpected(version.error());
+    if (!read_life())
+      return std::unexpected(
+          ClientError{ErrorCode::unavailable, "no server says in which life it is", {}, {}});
+  }
   std::string references, store;
   int64_t uptime = 0;
-  RE2::PartialMatch(*version, R"re("life"\s*:\s*"(\w+)")re", &life.id);
   RE2::PartialMatch(*version, R"re("uptime_ms"\s*:\s*(\d+))re", &uptime);
   life.age = std::chrono::milliseconds(uptime);
   if (RE2::PartialMatch(*version, R"re("references"\s*:\s*"(\w+)")re", &references))

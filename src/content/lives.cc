@@ -101,7 +101,7 @@ Lives::Answer Lives::ask(const Digest& digest, bool is_there, int64_t size) {
   // given a moment to free the blob.
   if (arbiter_.is_remote()) {
     Outcome<KeyLocks::Held> turn = turns_.take(digest.text(), options_.own_patience);
-    if (!turn) return {Decision::Kind::wait, {}, "this node is at it already"};
+    if (!turn) return {Decision::Kind::wait, {}, "this node is working on it already"};
     ask.turn_.emplace(std::move(*turn));
   }
   {

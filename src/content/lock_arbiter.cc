@@ -98,7 +98,7 @@ Decision LockArbiter::go(const Digest& digest, Decision::Kind wanted, std::uniqu
 
 Decision LockArbiter::refused(Decision::Kind wanted, const ClientError& error, bool may_count) {
   if (error.code == ErrorCode::busy || error.reason == "busy")
-    return wait("another node is at it", may_count);
+    return wait("another node is working on it", may_count);
   if (is_away(error)) {
     if (options_.without_server == WithoutServer::wait) return wait(error.message, may_count);
     options_.metrics->add(Count::pulls_without_server);
@@ -131,7 +131,7 @@ Decision LockArbiter::pull_again(const Digest& digest) {
     note(grant.error());
     return refused(Decision::Kind::write, grant.error(), true);
   }
-  if (!grant->hold) return wait("another node is at it", true);
+  if (!grant->hold) return wait("another node is working on it", true);
   log_warning("a blob that others have is not in sight here; pulled again", {{"digest", digest.text()}});
   // The skip has counted this node already.
   return go(digest, Decision::Kind::write, std::move(grant->hold), HoldTicket::Work::use_counted,
@@ -293,14 +293,18 @@ std::optional<std::string> LockArbiter::check_server() {
   std::optional<std::string> wrong = wrong_references(*life, expected);
   const ServerIs before = server_is_.exchange(wrong ? ServerIs::wrong : ServerIs::right);
   if (wrong && before != ServerIs::wrong) log_error("not the server for this plugin", {{"error", *wrong}});
-  options_.metrics->set_lock_server(true, wrong);
+  if (!not_let_in_) options_.metrics->set_lock_server(true, wrong);  // anybody may see what a server is
   return wrong;
 }
 
 std::optional<std::string> LockArbiter::claim_name() {
   if (options_.identity.empty()) return std::nullopt;
   const Locked lock(name_mutex_);
-  if (name_ && name_->is_believed()) return std::nullopt;  // the library renews it
+  if (name_ && name_->is_believed()) {  // the library renews it
+    if (not_let_in_ && name_->renew()) let_in();
+    return std::nullopt;
+  }
+  name_.reset();  // first: it has the same request id, and its end would end the next one
   LockRequest request;
   request.operation = kName;
   request.resource = "turnstile-content/" + options_.node;
@@ -310,6 +314,7 @@ std::optional<std::string> LockArbiter::claim_name() {
   Expected<Grant> grant = server_->try_lock(request);
   if (grant && grant->hold) {
     name_ = std::move(grant->hold);
+    let_in();
     return std::nullopt;
   }
   if (!grant && grant.error().code != ErrorCode::busy) {
@@ -328,7 +333,20 @@ std::optional<std::string> LockArbiter::claim_name() {
   return wrong;
 }
 
+void LockArbiter::let_in() {
+  if (!not_let_in_.exchange(false)) return;
+  options_.metrics->set_lock_server(true, std::nullopt);
+  log_info("the lock server lets this node in again");
+}
+
 void LockArbiter::note(const ClientError& error) {
+  if (error.code == ErrorCode::unauthenticated) {
+    options_.metrics->set_lock_server(false, "The lock server does not let this node in: " + error.message);
+    if (!not_let_in_.exchange(true))
+      log_error("the lock server does not let this node in; look at --credential-file, --cert and --key",
+                {{"error", error.message}});
+    return;
+  }
   if (!is_away(error)) return;
   options_.metrics->set_lock_server(false, "The lock server does not answer: " + error.message);
   const Clock::time_point now = options_.now();

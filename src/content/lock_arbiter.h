@@ -105,6 +105,7 @@ class LockArbiter final : public Arbiter {
   std::optional<ServerLife> look() TS_EXCLUDES(life_mutex_);
   // Remembers whether the server is there.
   void note(const ClientError& error);
+  void let_in();
   bool away() const { return options_.now().time_since_epoch().count() < away_until_.load(); }
 
   const std::unique_ptr<LockServer> server_;
@@ -112,6 +113,7 @@ class LockArbiter final : public Arbiter {
   WaitingPlaces places_;
   std::atomic<Clock::rep> away_until_{0};
   std::atomic<bool> forgotten_{false};
+  std::atomic<bool> not_let_in_{false};  // the last that was heard of this node's credential
   enum class ServerIs : uint8_t { unknown, right, wrong };
   std::atomic<ServerIs> server_is_{ServerIs::unknown};
 

@@ -16,7 +16,7 @@ TEST(LockArbiter, TheFirstWritesAndTheOthersWaitAndThenAdopt) {
   ASSERT_EQ(write.kind, Kind::write);
   const Lives::Answer wait = b.ask();
   EXPECT_EQ(wait.kind, Kind::wait);
-  EXPECT_EQ(wait.why, "a is at it");
+  EXPECT_EQ(wait.why, "a is working on it");
   EXPECT_EQ(b.ask().kind, Kind::wait);
   EXPECT_EQ(a.lane().queue_length, 1u) << "asking again keeps the place and takes no second one";
   a.finish(std::move(write));

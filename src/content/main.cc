@@ -72,7 +72,7 @@ Arbitration make_arbiter(const Settings& settings, std::shared_ptr<Metrics> metr
   client_settings.max_retries = 0;
   Expected<LockClient> once = LockClient::create(client_settings);
   for (const Expected<LockClient>* made : {&client, &once})
-    if (!*made) return {nullptr, kExitUsage, "--server: " + made->error().message};
+    if (!*made) return {nullptr, kExitUsage, "the way to the lock server: " + made->error().message};
   auto server = std::make_unique<ClientLockServer>(std::move(*client), std::move(*once));
   if (const Expected<ServerLife> life = server->life(); life)  // else: seen when it is there
     if (const auto wrong = LockArbiter::wrong_references(*life, settings.references); wrong)
@@ -105,7 +105,7 @@ Result<UniqueFd> take_listener() {
 
 int run(const Settings& settings) {
   set_log(settings.log_level, LogFormat::text);
-  const DaemonSignals signals{SIGTERM, SIGINT};  // before any thread starts
+  const DaemonSignals signals{SIGTERM, SIGINT, SIGHUP};  // before any thread starts
   Result<UniqueFd> listener = take_listener();
   if (!listener) return fail_with(listener.error().message, kExitUsage);
 
@@ -138,7 +138,9 @@ int run(const Settings& settings) {
   std::fflush(stdout);
   notify_manager("READY=1");
 
-  const int signal = signals.wait();
+  int signal = signals.wait();
+  for (; signal == SIGHUP; signal = signals.wait())
+    log_info("certificates and credential are read again, if they have changed");
   notify_manager("STOPPING=1");
   log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   (*server)->stop();

@@ -3,6 +3,8 @@
 
 #include <prometheus/text_serializer.h>
 
+#include "base/metrics_text.h"
+
 namespace turnstile::content {
 namespace {
 
@@ -54,6 +56,10 @@ void Metrics::set_gauge(const char* name, const char* help, double value) {
   prometheus::BuildGauge().Name(name).Help(help).Register(*registry_).Add({}).Set(value);
 }
 
-std::string Metrics::text() const { return prometheus::TextSerializer().Serialize(registry_->Collect()); }
+std::string Metrics::text() const {
+  std::string text = prometheus::TextSerializer().Serialize(registry_->Collect());
+  append_process_metrics(text);
+  return text;
+}
 
 }  // namespace turnstile::content

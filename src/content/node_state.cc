@@ -44,10 +44,26 @@ Expected<void> run(Database& database, std::string_view sql, const Values&... va
   return {};
 }
 
+// Databases of before there was a number have 0, and are of this version.
+constexpr int64_t kStateVersion = 1;
+
+Expected<void> check_version(Database& database) {
+  const Expected<int64_t> version = database.query_integer("PRAGMA user_version");
+  if (!version) return std::unexpected(version.error());
+  if (*version == 0 || *version == kStateVersion) return {};
+  return std::unexpected(ClientError{
+      .code = ErrorCode::storage,
+      .message = fmt::format("it has version {} and this program knows {}: use the program that wrote it",
+                             *version, kStateVersion),
+      .reason = {},
+      .nodes = {}});
+}
+
 Expected<void> prepare_schema(Database& database) {
+  if (Expected<void> done = check_version(database); !done) return done;
   for (const char* sql : kSchema)
     if (Expected<void> done = database.execute(sql); !done) return done;
-  return {};
+  return database.execute(fmt::format("PRAGMA user_version = {}", kStateVersion));
 }
 
 }  // namespace
@@ -76,6 +92,8 @@ Outcome<std::unique_ptr<const NodeState>> NodeState::open_to_look(const std::str
   Expected<std::unique_ptr<Database>> database = Database::open(path, kBusy);
   if (!database) return fail(ErrorClass::internal, database.error().message);
   (*database)->leave_log_on_close();
+  if (const Expected<void> known = check_version(**database); !known)
+    return std::unexpected(explain(**database, known.error()));
   if (const Expected<void> set = (*database)->execute("PRAGMA query_only = 1"); !set)
     return std::unexpected(explain(**database, set.error()));
   std::unique_ptr<NodeState> state(new NodeState(UniqueFd(), std::move(*database)));

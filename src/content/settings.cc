@@ -5,6 +5,7 @@
 #include <toml++/toml.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <charconv>
 #include <filesystem>
 #include <map>
@@ -26,6 +27,11 @@ struct Row {
 constexpr Row kRows[] = {
     {"socket", "PATH", "where containerd finds this plugin; nobody else may write to its directory"},
     {"server", "URL[,URL...]", "the lock server, or several of which one leads; without: this node is alone"},
+    {"ca", "FILE", "who signs the servers' certificates (the system's)"},
+    {"cert", "FILE", "this node's own certificate, for servers that want one"},
+    {"key", "FILE", "its key"},
+    {"credential-file", "FILE", "a file with the secret to show to the server"},
+    {"insecure-credential", "", "show it over plain http to another machine, too"},
     {"node", "NAME", "this node's name; letters, digits, '.', '_', '-'"},
     {"root", "DIR", "where this node writes blobs and ingests"},
     {"read-root", "DIR", "where other nodes' blobs are seen (repeatable)"},
@@ -69,7 +75,10 @@ std::string help_text() {
       "turnstile-content: a content store for containerd in which every blob is downloaded once in a "
       "cluster\n\n"
       "  turnstile-content --socket PATH --node NAME --root DIR --state DIR [--server URL] [option]...\n\n"
-      "options, each also as TURNSTILE_CONTENT_NAME in the environment and as a key of the file\n";
+      "options, each also as TURNSTILE_CONTENT_NAME in the environment and as a key of the file; those of "
+      "the\n"
+      "way to the server (--server to --credential-file) as TURNSTILE_NAME, too, and the secret itself as\n"
+      "TURNSTILE_CREDENTIAL. Certificates and credential are read again when they change.\n";
   const auto add_rows = [&](Command of) {
     for (const Row& row : kRows)
       if (row.of == of)
@@ -121,12 +130,16 @@ Result<void> read_file(const std::string& path, Values& values) {
   return {};
 }
 
+// What the command line `turnstile` reads, too.
+constexpr std::string_view kOfTheWay[] = {"server", "ca", "cert", "key", "credential-file"};
+
 void read_environment(const Environment& environment, Values& values) {
   for (auto& [name, texts] : values) {
-    std::string variable = "TURNSTILE_CONTENT_";
+    std::string variable;
     for (char c : name) variable += c == '-' ? '_' : char(std::toupper(c));
-    if (const std::optional<std::string> value = environment(variable); value && texts.empty())
-      texts = {*value};
+    std::optional<std::string> value = environment("TURNSTILE_CONTENT_" + variable);
+    if (!value && std::ranges::count(kOfTheWay, name) > 0) value = environment("TURNSTILE_" + variable);
+    if (value && texts.empty()) texts = {*value};
   }
 }
 
@@ -245,6 +258,20 @@ Result<void> read_metrics_listen(const Values& values, std::string& out) {
   return {};
 }
 
+Result<void> read_way_to_server(const Values& values, const Environment& environment, Settings& settings) {
+  settings.servers = split_list(values.at("server"));
+  for (const auto& [name, member] : {std::pair{"ca", &Settings::ca},
+                                     {"cert", &Settings::cert},
+                                     {"key", &Settings::key},
+                                     {"credential-file", &Settings::credential_file}})
+    if (!values.at(name).empty()) settings.*member = values.at(name).back();
+  if (settings.credential_file.empty())
+    settings.credential = environment("TURNSTILE_CREDENTIAL").value_or("");
+  return choose<bool>(values, "insecure-credential",
+                      {{"true", true}, {"1", true}, {"false", false}, {"0", false}},
+                      settings.insecure_credential);
+}
+
 Result<void> read_command(const Values& values, Settings& settings) {
   CommandSettings& command = settings.of_command;
   if (Result<void> read = read_sample(values, command); !read) return read;
@@ -260,7 +287,7 @@ Result<void> read_command(const Values& values, Settings& settings) {
   return {};
 }
 
-Result<Settings> settings_from(const Values& values, Command command) {
+Result<Settings> settings_from(const Values& values, Command command, const Environment& environment) {
   Settings settings;
   settings.command = command;
   for (const auto& [name, member] : {std::pair{"socket", &Settings::socket},
@@ -275,7 +302,8 @@ Result<Settings> settings_from(const Values& values, Command command) {
   if (!is_plain_name(settings.node))
     return fail(fmt::format("--node: '{}' must consist of letters, digits, '.', '_' and '-'", settings.node));
   if (Result<void> read = read_command(values, settings); !read) return std::unexpected(read.error());
-  settings.servers = split_list(values.at("server"));
+  if (Result<void> read = read_way_to_server(values, environment, settings); !read)
+    return std::unexpected(read.error());
   settings.read_roots = values.at("read-root");
   if (Result<void> chosen = choose<WithoutServer>(
           values, "without-server", {{"wait", WithoutServer::wait}, {"pull", WithoutServer::pull}},
@@ -335,7 +363,7 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
   read_environment(environment, values);
   if (!config.empty())
     if (Result<void> read = read_file(config, values); !read) return std::unexpected(read.error());
-  Result<Settings> settings = settings_from(values, command);
+  Result<Settings> settings = settings_from(values, command, environment);
   if (!settings) return std::unexpected(settings.error());
   return CommandLine{std::move(*settings), {}};
 }

@@ -43,6 +43,9 @@ struct Settings {
   CommandSettings of_command{};
   std::string socket, node, root, state;
   std::vector<std::string> servers;  // empty: this node is alone
+  std::string ca, cert, key, credential_file;
+  std::string credential;  // the secret itself, by the environment only
+  bool insecure_credential = false;
   std::vector<std::string> read_roots;
   WithoutServer without_server = WithoutServer::wait;
   std::chrono::milliseconds visible_within{10'000};  // that another node's blob is to be seen in a root

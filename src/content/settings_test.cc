@@ -38,6 +38,28 @@ TEST(Settings, ComeFromFlags) {
   EXPECT_EQ(line->run->metrics_listen, "127.0.0.1:0");
 }
 
+TEST(Settings, TheWayToTheServerIsAlsoWhatTheCommandLineReads) {
+  const Result<CommandLine> line = read(with({"--cert", "/cert", "--key", "/key", "--insecure-credential"}),
+                                        {{"TURNSTILE_SERVER", "https://a,https://b"},
+                                         {"TURNSTILE_CA", "/theirs"},
+                                         {"TURNSTILE_CONTENT_CA", "/ours"},
+                                         {"TURNSTILE_NODE", "not of the way"},
+                                         {"TURNSTILE_CREDENTIAL", "ts_one"}});
+  ASSERT_TRUE(line && line->run) << line.error().message;
+  EXPECT_EQ(line->run->servers, (std::vector<std::string>{"https://a", "https://b"}));
+  EXPECT_EQ(line->run->ca, "/ours");
+  EXPECT_EQ(line->run->cert, "/cert");
+  EXPECT_EQ(line->run->key, "/key");
+  EXPECT_EQ(line->run->node, "n");
+  EXPECT_EQ(line->run->credential, "ts_one");
+  EXPECT_TRUE(line->run->insecure_credential);
+  const Result<CommandLine> file =
+      read(with({"--credential-file", "/file"}), {{"TURNSTILE_CREDENTIAL", "ts_one"}});
+  ASSERT_TRUE(file && file->run);
+  EXPECT_EQ(file->run->credential_file, "/file");
+  EXPECT_EQ(file->run->credential, "") << "one of both";
+}
+
 TEST(Settings, AFlagBeatsTheEnvironmentWhichBeatsTheFile) {
   const TestDirectory directory;
   const std::string file = directory / "c.toml";

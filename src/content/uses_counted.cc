@@ -24,10 +24,10 @@ Decision LockArbiter::join(const Digest& digest) {
       server_->lock(request_for(kReference, digest), LockClient::Clock::now() + kPatience, {});
   if (!guard) {
     note(guard.error());
-    if (guard.error().code == ErrorCode::timed_out) return wait("another node is at it");
+    if (guard.error().code == ErrorCode::timed_out) return wait("another node is working on it");
     return refused(Decision::Kind::adopt, guard.error(), false);
   }
-  if (!guard->hold) return wait("another node is at it");
+  if (!guard->hold) return wait("another node is working on it");
   // A delete since the skip has voided what the skip was about (S13).
   const Expected<LaneStatus> status = server_->status(operations::kPull, digest.text());
   const bool there = status && status->completion && status->completion->success;

@@ -28,7 +28,7 @@ void write_all(const std::string& path, const std::string& bytes) {
 }
 
 // What opening the file says; empty: it opens.
-std::string refusal(const std::string& path) {
+std::string refusal_of_file(const std::string& path) {
   const auto opened = open_file_storage(path);
   if (opened) return "";
   EXPECT_EQ(opened.error().code, ErrorCode::storage);
@@ -45,7 +45,7 @@ class FileStorage : public ::testing::Test {
 
 TEST_F(FileStorage, ASecondOpenerIsToldWhichFileAndWhatToDo) {
   const auto first = open();
-  const std::string told = refusal(path_);
+  const std::string told = refusal_of_file(path_);
   EXPECT_THAT(told, HasSubstr(path_ + ".lock"));
   EXPECT_THAT(told, HasSubstr("stop it first"));
 }
@@ -54,7 +54,7 @@ TEST_F(FileStorage, AnotherNameOfTheFileIsTheSameFile) {
   const auto first = open();
   ASSERT_TRUE(first->set("r", {{"a"}}));
   std::filesystem::create_symlink(path_, directory_ / "link");
-  EXPECT_THAT(refusal(directory_ / "link"), HasSubstr("another process"));
+  EXPECT_THAT(refusal_of_file(directory_ / "link"), HasSubstr("another process"));
 }
 
 TEST_F(FileStorage, EveryDamagedByteRefusesToOpenSaysWhereAndIsLeftAlone) {
@@ -64,12 +64,12 @@ TEST_F(FileStorage, EveryDamagedByteRefusesToOpenSaysWhereAndIsLeftAlone) {
     std::string bad = good;
     bad[at] = char(~bad[at]);
     write_all(path_, bad);
-    EXPECT_THAT(refusal(path_), HasSubstr("at byte ")) << at;
+    EXPECT_THAT(refusal_of_file(path_), HasSubstr("at byte ")) << at;
     EXPECT_EQ(read_all(path_), bad);
   }
   for (size_t size = 0; size < good.size(); ++size) {
     write_all(path_, good.substr(0, size));
-    EXPECT_THAT(refusal(path_), HasSubstr("at byte ")) << size;
+    EXPECT_THAT(refusal_of_file(path_), HasSubstr("at byte ")) << size;
   }
 }
 
@@ -81,18 +81,18 @@ TEST_F(FileStorage, LeftOverTemporaryFilesAreRemovedAndNeverRead) {
 }
 
 TEST_F(FileStorage, ADirectoryThatIsMissingOrNotWritableIsOneClearLine) {
-  EXPECT_THAT(refusal(directory_ / "missing/references"), HasSubstr("No such file or directory"));
+  EXPECT_THAT(refusal_of_file(directory_ / "missing/references"), HasSubstr("No such file or directory"));
   if (::geteuid() != 0) {
     std::filesystem::permissions(directory_.path(),
                                  std::filesystem::perms::owner_read | std::filesystem::perms::owner_exec);
-    EXPECT_THAT(refusal(path_), HasSubstr("Permission denied"));
+    EXPECT_THAT(refusal_of_file(path_), HasSubstr("Permission denied"));
     std::filesystem::permissions(directory_.path(), std::filesystem::perms::owner_all);
     return;
   }
   // Everything is writable to root, so be somebody else meanwhile.
   std::filesystem::permissions(directory_.path(), std::filesystem::perms(0755));
   ASSERT_EQ(::seteuid(65534), 0);
-  const std::string told = refusal(path_);
+  const std::string told = refusal_of_file(path_);
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_THAT(told, HasSubstr("Permission denied"));
 }

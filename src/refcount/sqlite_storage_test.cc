@@ -17,7 +17,7 @@ using namespace refcount;
 
 using ::testing::HasSubstr;
 
-std::string refusal(const std::string& path) {
+std::string refusal_of_database(const std::string& path) {
   const auto opened = open_sqlite_storage(path);
   if (opened) return "";
   EXPECT_EQ(opened.error().code, ErrorCode::storage);
@@ -74,18 +74,18 @@ TEST_F(SqliteStorage, ALockThatAnotherProcessKeepsIsAnErrorAfterABoundedTime) {
 TEST_F(SqliteStorage, ANewerSchemaRefusesToOpen) {
   open();
   execute("PRAGMA user_version = 2");
-  EXPECT_THAT(refusal(path_), HasSubstr("version 2"));
+  EXPECT_THAT(refusal_of_database(path_), HasSubstr("version 2"));
 }
 
 TEST_F(SqliteStorage, FilesOfOthersAreRefusedAndLeftAlone) {
   execute("CREATE TABLE theirs (x)");
-  EXPECT_THAT(refusal(path_), HasSubstr("another program"));
+  EXPECT_THAT(refusal_of_database(path_), HasSubstr("another program"));
   const std::string text = directory_ / "notes.txt";
   std::ofstream(text) << std::string(1000, 'x');
-  EXPECT_THAT(refusal(text), HasSubstr("not a SQLite database"));
+  EXPECT_THAT(refusal_of_database(text), HasSubstr("not a SQLite database"));
   EXPECT_EQ(std::filesystem::file_size(text), 1000u);
-  EXPECT_THAT(refusal(directory_.path()), HasSubstr("cannot open"));
-  EXPECT_THAT(refusal(directory_ / "missing/references.db"), HasSubstr("directory must exist"));
+  EXPECT_THAT(refusal_of_database(directory_.path()), HasSubstr("cannot open"));
+  EXPECT_THAT(refusal_of_database(directory_ / "missing/references.db"), HasSubstr("directory must exist"));
 }
 
 TEST_F(SqliteStorage, WhatCannotBeWrittenIsOneClearLine) {
@@ -94,7 +94,7 @@ TEST_F(SqliteStorage, WhatCannotBeWrittenIsOneClearLine) {
   std::filesystem::permissions(directory_.path(), std::filesystem::perms(0755));
   std::filesystem::permissions(path_, std::filesystem::perms(0644));
   ASSERT_EQ(::seteuid(65534), 0);
-  const std::string existing = refusal(path_), fresh = refusal(directory_ / "new.db");
+  const std::string existing = refusal_of_database(path_), fresh = refusal_of_database(directory_ / "new.db");
   ASSERT_EQ(::seteuid(0), 0);
   EXPECT_THAT(existing, HasSubstr("writable"));
   EXPECT_THAT(fresh, HasSubstr("writable"));

@@ -21,7 +21,8 @@ struct Wire {
   Time stalled_until{};  // the whole process stands still
   bool dead = false;     // it was killed: nothing that it still does counts
   // Calls that nobody waits for any more, in the server's buffers. What is behind them there is not answered
-  // long before they are carried out; and a client that gives up a call takes back what it has not sent.
+  // long before they are carried out; and a client that gives up a call, or is killed, takes back what it has
+  // not sent (SO_LINGER).
   std::vector<std::function<void()>> buffered;
 };
 

@@ -207,7 +207,10 @@ class World {
   void start(int index) {
     Machine& machine = machines_[index];
     TS_CHECK(!machine.store, "a plugin is started when it is down");
-    machine.wire = std::make_shared<Wire>();
+    // What a killed plugin had sent lies in the server's buffers still.
+    auto wire = std::make_shared<Wire>();
+    if (machine.wire) wire->buffered = std::move(machine.wire->buffered);
+    machine.wire = std::move(wire);
     machine.wire->node = machine.name;
     ++machine.generation;
     Outcome<std::unique_ptr<NodeState>> state = NodeState::open(machine.state);
