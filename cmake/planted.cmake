@@ -38,6 +38,7 @@ function(turnstile_planted folder)
   target_compile_options(${target} PUBLIC -DTURNSTILE_PLANTS)
   target_link_libraries(${target} PUBLIC ${planted_uses})
   turnstile_precompiled(${target} planted_code)
+  turnstile_together(${target})
   if(generated)
     add_dependencies(${target} ts_${folder})  # which makes them
   endif()

@@ -22,6 +22,7 @@ class Actor::Connection final : public Remote {
       if (call->kind == CallKind::forget && call->done) ++actor_.rare_["successes forgotten"];
     }
     actor_.answered(errands, calls);
+    if (status == 307 && std::exchange(open, false)) close_by_client(link, false);  // another one leads
   }
   void on_bytes(const std::string&, uint64_t) override {}
   void on_closed() override { open = false; }
@@ -58,7 +59,7 @@ class Actor::Stream final : public Remote {
   }
   // An error instead of a stream.
   void on_answer(unsigned, const std::string&, uint64_t) override {
-    close_by_client(link, false), try_later();
+    close_by_client(link, false), try_later(5);
   }
   void on_bytes(const std::string& bytes, uint64_t stamp) override {
     const size_t before = seen_->events.size();
@@ -79,10 +80,11 @@ class Actor::Stream final : public Remote {
   LinkPtr link;
 
  private:
-  void try_later() {
+  // It would be told the same again at once.
+  void try_later(int patience = 1) {
     if (!comes_back_) return;
     ++actor_.rare_["streams that came back"];
-    actor_.schedule_.after(Duration(actor_.schedule_.random.between(100, 60'000)), [this] {
+    actor_.schedule_.after(Duration(actor_.schedule_.random.between(100, 60'000 * patience)), [this] {
       if (comes_back_) open();
     });
   }

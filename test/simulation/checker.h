@@ -27,6 +27,9 @@ struct Judged {
   bool slow_disk = false;   // at some time: then it is not known when something happened that was told late
   Time clock_set = kNever;  // ahead: from then on what ends at a point in time may end early
   bool clock_back = false;  // at some time: then a restart may have made it end late
+  std::vector<Time>
+      take_overs{};       // by another server, to which no bond is open: who does not hear of it loses his
+  bool restored = false;  // the store, from a backup: what was told since then is not so any more
 };
 
 // One line for each violation; empty: none.

@@ -36,7 +36,10 @@ inline bool conflict(const Grant& a, const Grant& b) {  // S7
 }
 
 inline bool may_have_worked(const Call& call) { return !call.has_returned() || call.done; }
-inline bool was_answered(const Call& call) { return call.has_returned() && call.status < 429; }
+// By whoever knows: not "another server leads".
+inline bool was_answered(const Call& call) {
+  return call.has_returned() && call.status < 429 && call.status != 307;
+}
 
 // Threads: one. Looks at the history once, when it is made.
 class Checker {

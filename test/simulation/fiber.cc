@@ -1,6 +1,8 @@
+// longjmp() between stacks is what this is about; the checked one takes it for a mistake.
+#undef _FORTIFY_SOURCE
 #include "fiber.h"
 
-#include <cstdint>
+#include <utility>
 #include <vector>
 
 #include "base/check.h"
@@ -9,6 +11,23 @@ namespace turnstile::sim {
 namespace {
 
 constexpr size_t kStackBytes = 256 * 1024;
+
+// Sanitizers know what swapcontext() does. For all others it takes most of the time of a history: it asks the
+// kernel for the mask of signals each time.
+#if defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define TURNSTILE_FIBERS_SWAP
+#endif
+#elif defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define TURNSTILE_FIBERS_SWAP
+#endif
+#ifdef TURNSTILE_FIBERS_SWAP
+constexpr bool kJumps = false;
+#else
+constexpr bool kJumps = true;
+#endif
+
+Fiber* the_new_one = nullptr;  // makecontext() passes ints only
 
 // Stacks are used again: making one means to touch all of it.
 std::vector<std::unique_ptr<char[]>>& spare_stacks() {
@@ -29,8 +48,7 @@ Fiber::Fiber(std::function<void()> run) : run_(std::move(run)) {
   here_.uc_stack.ss_sp = stack_.get();
   here_.uc_stack.ss_size = kStackBytes;
   here_.uc_link = &there_;
-  const auto self = reinterpret_cast<uintptr_t>(this);
-  makecontext(&here_, reinterpret_cast<void (*)()>(&Fiber::enter), 2, unsigned(self >> 32), unsigned(self));
+  makecontext(&here_, &Fiber::enter, 0);
 }
 
 Fiber::~Fiber() {
@@ -38,18 +56,30 @@ Fiber::~Fiber() {
   spare_stacks().push_back(std::move(stack_));
 }
 
-// makecontext() passes ints only.
-void Fiber::enter(unsigned high, unsigned low) {
-  auto* const self = reinterpret_cast<Fiber*>(uintptr_t(high) << 32 | low);
+void Fiber::enter() {
+  Fiber* const self = the_new_one;
   self->run_();
   self->finished_ = true;
+  if constexpr (kJumps) _longjmp(self->outside_, 1);
 }
 
 void Fiber::resume() {
   TS_CHECK(!finished_, "a fiber that is finished has nothing more to do");
-  swapcontext(&there_, &here_);
+  the_new_one = this;
+  if constexpr (kJumps) {
+    if (_setjmp(outside_) != 0) return;
+    if (std::exchange(entered_, true)) _longjmp(inside_, 1);
+    setcontext(&here_);
+  } else {
+    swapcontext(&there_, &here_);
+  }
 }
 
-void Fiber::wait() { swapcontext(&here_, &there_); }
+void Fiber::wait() {
+  if constexpr (!kJumps)
+    swapcontext(&here_, &there_);
+  else if (_setjmp(inside_) == 0)
+    _longjmp(outside_, 1);
+}
 
 }  // namespace turnstile::sim

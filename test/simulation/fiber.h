@@ -2,6 +2,7 @@
 // and goes on when that has happened.
 #pragma once
 
+#include <setjmp.h>
 #include <ucontext.h>
 
 #include <functional>
@@ -24,12 +25,13 @@ class Fiber {
   bool finished() const { return finished_; }
 
  private:
-  static void enter(unsigned high, unsigned low);
+  static void enter();
 
   std::function<void()> run_;
   std::unique_ptr<char[]> stack_;
   ucontext_t here_{}, there_{};
-  bool finished_ = false;
+  jmp_buf inside_{}, outside_{};  // the same, without the kernel
+  bool entered_ = false, finished_ = false;
 };
 
 }  // namespace turnstile::sim

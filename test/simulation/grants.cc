@@ -100,6 +100,9 @@ void Checker::find_end(Grant& grant) {
     }
   }
   if (monitored)
+    for (const Time time : what_.take_overs)
+      if (time >= grant.invoked) ends_by(other, time);
+  if (monitored)
     for (const SeenStream& stream : what_.history.streams)
       if (stream.type == grant.type && stream.resource == grant.resource && stream.node == grant.node &&
           stream.request == grant.request)

@@ -6,6 +6,7 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "history.h"
@@ -14,7 +15,9 @@
 namespace turnstile::sim {
 
 struct LibraryWork {
-  std::string node, type, resource, scope;
+  std::string node;
+  std::vector<std::string> servers;
+  std::string type, resource, scope;
   unsigned way = 0;     // of waiting: long poll, stream, status poll, automatic
   unsigned how = 0;     // the work ends: success, failure, for good
   Duration lease{};     // 0: none
@@ -25,7 +28,7 @@ struct LibraryWork {
 // One lock(), the work, and its release(). Begins when it is made.
 class LibraryClient {
  public:
-  using Connect = std::function<LinkPtr(Remote&)>;
+  using Connect = std::function<LinkPtr(Remote&, std::string_view server)>;
 
   LibraryClient(const LibraryWork& work, Schedule& schedule, History& history, Connect connect);
   ~LibraryClient();

@@ -16,16 +16,17 @@ namespace {
 
 struct Options {
   uint64_t seed = 0, histories = 1000;
-  bool twice = false, trace = false;
+  bool twice = false, trace = false, replicated = false;
 };
 
 int usage() {
   std::fputs(
-      "simulation [--seed N] [--histories M] [--twice] [--trace] [--plant NAME]\n"
+      "simulation [--seed N] [--histories M] [--twice] [--trace] [--replicated] [--plant NAME]\n"
       "  --seed N       the first history's; without it, one that nobody has seen (it is printed)\n"
       "  --histories M  how many, each with the next seed (1000)\n"
       "  --twice        plays each twice, and compares the hashes of all that was seen\n"
       "  --trace        prints what was seen\n"
+      "  --replicated   several servers on one etcd\n"
       "  --plant NAME   with one of the deliberate defects of src/base/plant.h\n",
       stderr);
   return 2;
@@ -47,6 +48,10 @@ int main(int argc, char** argv) {
       options.trace = true;
       continue;
     }
+    if (name == "--replicated") {
+      options.replicated = true;
+      continue;
+    }
     if (i + 1 >= argc) return usage();
     const std::string value = argv[++i];
     if (name == "--seed") {
@@ -61,14 +66,14 @@ int main(int argc, char** argv) {
       return usage();
     }
   }
-  set_log(LogLevel::error, LogFormat::text);
+  set_log(options.replicated ? LogLevel::off : LogLevel::error, LogFormat::text);
   std::printf("seeds %llu to %llu\n", (unsigned long long)options.seed,
               (unsigned long long)(options.seed + options.histories - 1));
   const auto start = std::chrono::steady_clock::now();
   sim::Rare rare;
   uint64_t calls = 0, events = 0, crashes = 0;
   for (uint64_t seed = options.seed; seed < options.seed + options.histories; ++seed) {
-    const sim::Plan plan = sim::make_plan(seed);
+    const sim::Plan plan = options.replicated ? sim::make_replicated_plan(seed) : sim::make_plan(seed);
     const sim::Outcome outcome = sim::play(plan, options.trace);
     if (options.trace) std::fputs(outcome.trace.c_str(), stdout);
     if (!outcome.violations.empty()) {

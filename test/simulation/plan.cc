@@ -96,6 +96,39 @@ Move random_move(Random& random, const Plan& plan, const std::vector<std::string
   return move;
 }
 
+// Some things come together too seldom by themselves. Each is a lane's story, with a crash in it.
+using Story = std::vector<std::pair<Duration, MoveKind>>;
+
+void tell(Random& random, Plan& plan, const Story& story, Move about) {
+  about.at = Duration(random.between(0, Duration(kLength).count() * 2 / 3));
+  about.again = about.monitor = false;
+  about.named = true;
+  about.token = Which::right;
+  about.how = How::success;
+  about.wait = {};
+  about.keep = milliseconds(random.between(500, 3000));
+  for (const auto& [delay, kind] : story) {
+    about.at += delay + Duration(random.between(0, 10'000));
+    about.kind = kind;
+    about.time = milliseconds(random.between(40, 200));
+    plan.moves.push_back(about);
+    if (kind == MoveKind::crash) about.actor = unsigned(random.below(plan.actors));  // who is surprised
+  }
+}
+
+// A success that was forgotten stays so.
+const Story kForgotten = {{milliseconds(0), MoveKind::lock},
+                          {milliseconds(60), MoveKind::unlock},
+                          {milliseconds(60), MoveKind::forget},
+                          {milliseconds(60), MoveKind::crash},
+                          {milliseconds(400), MoveKind::lock}};
+// What is seen before it is safe may be lost.
+const Story kSeenTooEarly = {{milliseconds(0), MoveKind::slow_disk},
+                             {milliseconds(20), MoveKind::lock},
+                             {milliseconds(5), MoveKind::status},
+                             {milliseconds(15), MoveKind::crash},
+                             {milliseconds(400), MoveKind::lock}};
+
 }  // namespace
 
 Plan make_plan(uint64_t seed) {
@@ -121,17 +154,50 @@ Plan make_plan(uint64_t seed) {
     close.at = plan.moves.back().at + Duration(random.between(0, 6000));
     plan.moves.push_back(close);
   }
+  if (random.chance(10)) tell(random, plan, kForgotten, random_move(random, plan, {"once"}, resources));
+  if (random.chance(10)) tell(random, plan, kSeenTooEarly, random_move(random, plan, types, resources));
   std::ranges::stable_sort(plan.moves, {}, &Move::at);
   return plan;
 }
 
 std::string show(const Move& move) {
-  static constexpr std::string_view names[] = {
-      "lock",   "unlock",     "renew",         "cancel",         "status",        "break",
-      "forget", "references", "add reference", "drop reference", "release node",  "batch",
-      "list",   "subscribe",  "close",         "stop reading",   "go on reading", "library",
-      "crash",  "pause",      "slow disk",     "a sync fails",   "set the clock", "change of life"};
+  static constexpr std::string_view names[] = {"lock",
+                                               "unlock",
+                                               "renew",
+                                               "cancel",
+                                               "status",
+                                               "break",
+                                               "forget",
+                                               "references",
+                                               "add reference",
+                                               "drop reference",
+                                               "release node",
+                                               "batch",
+                                               "list",
+                                               "subscribe",
+                                               "close",
+                                               "stop reading",
+                                               "go on reading",
+                                               "library",
+                                               "crash",
+                                               "pause",
+                                               "slow disk",
+                                               "a sync fails",
+                                               "set the clock",
+                                               "change of life",
+                                               "crash of a server",
+                                               "pause of a server",
+                                               "cut from etcd",
+                                               "etcd stalls",
+                                               "etcd is full",
+                                               "the leader's lease ends",
+                                               "hand-over",
+                                               "backup of etcd",
+                                               "etcd is restored"};
   std::string text = fmt::format("{:>9} {}", move.at.count(), names[size_t(move.kind)]);
+  if (move.kind >= MoveKind::server_crash)
+    return text + fmt::format(" (server {}, {} ms{})", move.actor, to_ms(move.time),
+                              move.nth > 0 ? fmt::format(", behind write {} of the log", move.nth) : "");
   if (move.kind >= MoveKind::crash) return text + fmt::format(" ({} ms)", to_ms(move.time));
   text += fmt::format(" by n{}: {} {}", move.actor, move.type, move.resource);
   if (!move.scope.empty()) text += " scope=" + move.scope;

@@ -5,6 +5,7 @@
 #include <optional>
 
 #include "base/plant.h"
+#include "plan.h"
 
 namespace turnstile::sim {
 
@@ -14,12 +15,14 @@ inline constexpr Plant kSimulationPlants[] = {
     // Of the engine's, those that show what its checker knows of S38 to S40.
     Plant::keep_ignored,
     Plant::keep_begins_anew, Plant::snapshot_without_result, Plant::forgotten_until_restart};
+// And of several servers.
+inline constexpr Plant kReplicaPlants[] = {TURNSTILE_REPLICA_PLANTS(TURNSTILE_PLANT)};
 #undef TURNSTILE_PLANT
 
 inline constexpr uint64_t kMostHistories = 10'000;
 
 // Plays histories with this defect, in a process of its own, because the product's assertions may end it:
 // that counts as found. None: not found.
-std::optional<uint64_t> histories_until_found(Plant plant);
+std::optional<uint64_t> histories_until_found(Plant plant, Plan (*make)(uint64_t seed));
 
 }  // namespace turnstile::sim

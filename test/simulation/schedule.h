@@ -45,6 +45,7 @@ class Schedule final : public TimeSource {
   Time now() const { return now_; }
   Time wall() const override { return now_ + wall_skew; }
   Duration steady() const override { return now_.time_since_epoch(); }
+  Duration boot() const override { return now_.time_since_epoch(); }
 
   void at(Time time, std::function<void()> what) {
     queue_.push({std::max(time, now_), ++last_, std::move(what)});

@@ -10,19 +10,20 @@ namespace {
 constexpr Duration kTickEvery = std::chrono::milliseconds(250);
 constexpr Duration kSnapshotEvery = std::chrono::milliseconds(300);
 
-// Metrics take long to make, and no rule depends on them: all histories of a run share what loops have in
-// common.
-Common& common() {
-  static Common shared{[] {
-    Settings settings;
-    settings.max_streams = SIZE_MAX / 2;  // those of a process that crashed are never closed
-    return settings;
-  }()};
-  shared.on_metrics = [](Service*) { return std::string(); };
-  return shared;
+}  // namespace
+
+std::unique_ptr<Common> make_common() {
+  Settings settings;
+  settings.max_streams = SIZE_MAX / 2;  // those of a process that crashed are never closed
+  auto common = std::make_unique<Common>(std::move(settings));
+  common->on_metrics = [](Service*) { return std::string(); };
+  return common;
 }
 
-}  // namespace
+Common& common_of_all() {
+  static const std::unique_ptr<Common> shared = make_common();
+  return *shared;
+}
 
 // What a crash takes away.
 struct SimServer::Process {
@@ -53,7 +54,7 @@ std::string SimServer::start() {
   for (unsigned i = 0; i < settings_.loops; ++i) {
     auto loop = std::make_unique<SimLoop>(i, limits, schedule_, rare_);
     loop->on_turn = [this] { want_journal(); };
-    auto handler = std::make_unique<LoopHandler>(common(), *loop);
+    auto handler = std::make_unique<LoopHandler>(common_of_all(), *loop);
     process->handlers.push_back(handler.get());
     loop->set_handler(std::move(handler));
     process->loops.push_back(std::move(loop));
@@ -69,7 +70,7 @@ std::string SimServer::make_service(Process& process) {
   std::unique_ptr<Journal> journal =
       make_file_journal(mount(disk_, weather_, schedule_), settings_.journal, &process.turn);
   Result<std::unique_ptr<Service>> service = Service::begin(
-      settings_.engine, std::move(journal), settings_.loops, common().metrics(),
+      settings_.engine, std::move(journal), settings_.loops, common_of_all().metrics(),
       [&process](const Error&) { process.failed = true; }, schedule_);
   weather_.quiet = false;
   if (!service) return service.error().message;

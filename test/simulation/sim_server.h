@@ -25,6 +25,11 @@ struct ServerSettings {
   size_t stream_backlog = 2048;
 };
 
+// Metrics take long to make, and no rule depends on them: all histories of a run share what loops have in
+// common.
+Common& common_of_all();
+std::unique_ptr<Common> make_common();
+
 // Threads: one. Invariant: nothing of a process that has crashed happens any more.
 class SimServer {
  public:

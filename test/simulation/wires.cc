@@ -3,6 +3,7 @@
 #include <utility>
 
 #include "base/check.h"
+#include "http/peer.h"
 
 namespace turnstile::sim {
 namespace {
@@ -212,6 +213,8 @@ void SimLoop::handle(Wire& wire, const WireRequest& sent) {
   request.query = query;
   request.body = std::string_view(body).substr(0, size);
   request.last_event_id = sent.last_event_id;
+  static const http::Peer peer{.address = "127.0.0.1"};
+  request.peer = &peer;
   request.connection = wire.link->id;
   OneResponder responder(*this, wire);
   wire.state = State::waiting;

@@ -1,4 +1,4 @@
-// Plays a plan: one server, its clients and its weather, and then judges what was seen.
+// Plays a plan: servers, their clients and their weather, and then judges what was seen.
 #pragma once
 
 #include <string>
@@ -17,6 +17,9 @@ struct Outcome {
 };
 
 Outcome play(const Plan& plan, bool with_trace = false);
+// Which of them play() calls depends on the plan.
+Outcome play_single(const Plan& plan, bool with_trace);
+Outcome play_replicated(const Plan& plan, bool with_trace);
 
 // The plan without the moves that its violation does not need.
 Plan shrink(Plan plan);
