@@ -34,7 +34,7 @@ class Cluster:
     """`shared` says how the nodes see each other's blobs: one of the methods _roots_…."""
 
     def __init__(self, nodes=3, shared="plain", plugin_flags=(), directory=None, containerd_config="",
-                 server_flags=(), links=False, cri=False):
+                 server_flags=(), links=False, cri=False, several=None):
         # A short path: those of sockets must not be longer than 107 bytes.
         self.directory = directory or tempfile.mkdtemp(prefix="ts-", dir="/tmp")
         _clusters.append(self)
@@ -42,8 +42,11 @@ class Cluster:
         self._counted_by_nodes = "client" in self.plugin_flags  # --references
         self.containerd_config = containerd_config  # lines of TOML, for every node
         self.cri, self.namespace = cri, "k8s.io" if cri else "default"  # where containerd keeps what kubelet asks for
+        self.admin = None
         self._processes, self.nodes, self.mount, self.proxy = [], [], None, None
         self._start_server()
+        self.several = several and several(self)  # servers of which one leads, or ones that want to know who asks
+        self.plugin_url = self.several.urls if several else self.server_url
         self._start_registry()
         self.proxy = RegistryProxy(own_address(), self.registry_port)
         names = [f"node-{chr(ord('a') + i)}" for i in range(nodes)]
@@ -51,6 +54,8 @@ class Cluster:
         self.nodes = [Node(self, name, roots) for name, roots in zip(names, roots)]
         for node in self.nodes:
             node.link = ServerLink(own_address(), self.server_port) if links else None
+            if several:
+                node.flags += self.several.flags_of(node)
             node.start()
 
     def __enter__(self):
@@ -72,7 +77,7 @@ class Cluster:
         self.server_url = f"http://{own_address()}:{port}"
         self.store = self._path("journal")
         self._server_command = [binary("turnstiled"), "--store", "file:" + self.store,
-                                "--listen", f"{own_address()}:{port}"]
+                                "--listen", f"http://{own_address()}:{port}"]
         self.start_server()
 
     def start_server(self, flags=None):
@@ -147,7 +152,12 @@ class Cluster:
 
     def server(self):
         """A connection to turnstiled, for looking."""
-        return Client(own_address(), self.server_port)
+        client = Client(own_address(), self.server_port)
+        if self.admin:  # a secret, where the server asks who is there
+            send = client.send
+            client.send = lambda method, path, body=None, headers=None: send(
+                method, path, body, {**(headers or {}), "Authorization": f"Bearer {self.admin}"})
+        return client
 
     def watch(self, digest):
         """The events of a blob's pulls, from now on."""

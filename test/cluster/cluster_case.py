@@ -24,6 +24,7 @@ class ClusterCase(unittest.TestCase):
     containerd_config = ""
     cri = False    # what kubelet talks to: node.cri()
     links = False  # to the server, which can be cut: node.link
+    several = None  # makes of the cluster what its nodes ask instead: self.cluster.several
     cluster = None
 
     @classmethod
@@ -31,7 +32,8 @@ class ClusterCase(unittest.TestCase):
         if cls.shared == "mergerfs" and not (shutil.which("mergerfs") and os.path.exists("/dev/fuse")):
             raise unittest.SkipTest("mergerfs cannot run here")
         cls.cluster = Cluster(cls.nodes, cls.shared, cls.flags, containerd_config=cls.containerd_config,
-                              server_flags=cls.server_flags, links=cls.links, cri=cls.cri)
+                              server_flags=cls.server_flags, links=cls.links, cri=cls.cri,
+                              several=cls.several)
         cls.seed = 0
 
     @classmethod

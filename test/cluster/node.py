@@ -70,7 +70,7 @@ state = "{self.directory}/state"
     def start_plugin(self):
         self._lives += 1
         self.plugin = Process([binary("turnstile-content"), "--socket", self.plugin_socket, "--node", self.name,
-                               "--server", self.link.url if self.link else self.cluster.server_url, "--state", os.path.join(self.directory, "content"),
+                               "--server", self.link.url if self.link else self.cluster.plugin_url, "--state", os.path.join(self.directory, "content"),
                                "--metrics-listen", "127.0.0.1:0", *self.roots, *self.cluster.plugin_flags, *self.flags],
                               os.path.join(self.directory, "plugin.log"), self.listeners)
         self.plugin.wait_until(lambda: read(self.plugin.log).count("listening on ") == self._lives, "listens")

@@ -20,6 +20,7 @@ class ServerLink:
         self._mended.set()
         self._cut_at = None   # texts that must be in a request
         self._arrives = False
+        self._behind = lambda: True
         self.cut_begun = threading.Event()
         self._closed = False
         self._listener = socket.create_server(("127.0.0.1", 0), backlog=128)
@@ -30,11 +31,12 @@ class ServerLink:
         self._mended.clear()
         self.cut_begun.set()
 
-    def cut_at(self, *texts, arrives=False):
-        """Cuts when a request comes that contains all of these: that one does not arrive any more, or its answer does not."""
+    def cut_at(self, *texts, arrives=False, behind=lambda: True):
+        """Cuts when a request comes that contains all of these: that one does not arrive any more, or its answer does not.
+        It is held until `behind`() is true, so that no other call is cut with it."""
         with self._mutex:
             self.cut_begun.clear()
-            self._cut_at, self._arrives = [text.encode() for text in texts], arrives
+            self._cut_at, self._arrives, self._behind = [text.encode() for text in texts], arrives, behind
 
     def mend(self):
         with self._mutex:
@@ -103,6 +105,8 @@ class ServerLink:
                         begins = self._cut_at is not None and all(text in head for text in self._cut_at)
                         self._cut_at = None if begins else self._cut_at
                     if begins:
+                        while not self._behind():
+                            time.sleep(0.02)
                         self.cut()
                         if self._arrives:
                             sink.sendall(chunk)

@@ -3,10 +3,9 @@
 Rules are named by their number in docs/semantics.md, holes by their id in test/regression.
 """
 import json
-import socket
 
 import harness
-from client import parse_answers, read_all
+from client import connect, parse_answers, read_all
 from harness import ServerCase, wait_until
 
 
@@ -288,7 +287,7 @@ class BatchTest(ServerCase):
             return f"POST /lock HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}"
         status = (f"GET /lock/status?type=pull&resource_id={self.resource}99 HTTP/1.1\r\nHost: x\r\n"
                   "Connection: close\r\n\r\n")
-        with socket.create_connection((self.server.host, self.server.port), timeout=harness.PATIENCE) as raw:
+        with connect(self.server.host, self.server.port) as raw:
             raw.sendall("".join([request(i) for i in range(100)] + [status]).encode())
             received = read_all(raw)
         answers = parse_answers(received)

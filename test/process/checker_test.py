@@ -3,6 +3,7 @@ import random
 import unittest
 
 from checker import NEVER, Acquire, Look, RefChange, RefLook, Release, check
+from monitors import gaps
 
 
 def acquire(invoke, ret, token, operation="own", resource="r", **more):
@@ -258,6 +259,16 @@ class ReferenceTest(CheckerTest):
         delete = [acquire(1, 2, 10, "delete"), release(10, 7, 8, "delete")]
         self.assert_finds("held for a delete", delete + [RefChange("r", "a", True, 3, 4)])
         self.assert_fine(delete + [RefChange("r", "a", True, 3, 7.5)])
+
+
+class StreamTest(unittest.TestCase):
+    HISTORY = [acquire(time, time + 1, 10 + time) for time in range(5)]
+
+    def test_a_stream_that_has_missed_a_grant_and_was_not_told_is_found(self):
+        self.assertEqual(gaps([{"own r": [11, 12, 13]}], self.HISTORY), [])
+        self.assertEqual(gaps([{"own r": [10]}, {"own r": [13, 14]}], self.HISTORY), [], "there was a reset in between")
+        self.assertIn("missed [12]", gaps([{"own r": [10, 11, 13]}], self.HISTORY)[0])
+        self.assertIn("not in order", gaps([{"own r": [11, 10]}], self.HISTORY)[0])
 
 
 if __name__ == "__main__":

@@ -1,15 +1,13 @@
 """How an event stream looks to a plain HTTP client: chunked for HTTP/1.1, as it comes for HTTP/1.0."""
-import http.client
-import socket
 
 import harness
-from client import read_all
+from client import connect, read_all
 from harness import ServerCase
 
 
 class ChunkedStreamTest(ServerCase):
     def open(self, version):
-        raw = socket.create_connection((self.server.host, self.server.port), timeout=harness.PATIENCE)
+        raw = connect(self.server.host, self.server.port)
         self.addCleanup(raw.close)
         raw.sendall(f"GET /lock/subscribe?type=pull&resource_id={self.resource} {version}\r\nHost: x\r\n\r\n".encode())
         # Another loop may carry out what comes after it, so what is to be told of must not come before it is open.
@@ -21,7 +19,7 @@ class ChunkedStreamTest(ServerCase):
     def test_S27_a_client_of_HTTP_1_1_gets_each_event_as_a_chunk_at_once(self):
         # http.client is what Python's libraries are built on. One that asks for a block of bytes (iter_lines() of
         # requests does) gets what is there only if the answer is chunked.
-        connection = http.client.HTTPConnection(self.server.host, self.server.port, timeout=harness.PATIENCE)
+        connection = self.server.client().connection
         self.addCleanup(connection.close)
         connection.request("GET", f"/lock/subscribe?type=pull&resource_id={self.resource}")
         response = connection.getresponse()
@@ -66,7 +64,7 @@ class ChunkedStreamTest(ServerCase):
         server = self.own_server()
         stream = server.stream("/events")
         stream.comment()
-        raw = socket.create_connection((server.host, server.port), timeout=harness.PATIENCE)
+        raw = connect(server.host, server.port)
         self.addCleanup(raw.close)
         raw.sendall(b"GET /events HTTP/1.1\r\nHost: x\r\n\r\n")
         received = raw.recv(65536)

@@ -10,7 +10,22 @@ import threading
 import urllib.parse
 
 PATIENCE = 90
+TLS = None  # an ssl.SSLContext: everything here speaks TLS (harness.py)
 BrokenAnswer = http.client.HTTPException  # the connection ended before or within an answer
+
+
+def connect(host, port, receive_buffer=None):
+    """A connection as bytes go through it, with TLS where the tests run with it."""
+    made = socket.socket()
+    if receive_buffer:
+        made.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
+    made.settimeout(PATIENCE)
+    try:
+        made.connect((host, port))
+        return TLS.wrap_socket(made) if TLS else made
+    except OSError:
+        made.close()
+        raise
 
 
 class Answer:
@@ -38,7 +53,8 @@ class Client:
     """One connection, kept open between calls. For one thread."""
 
     def __init__(self, host, port, timeout=PATIENCE):
-        self.connection = http.client.HTTPConnection(host, port, timeout=timeout)
+        self.connection = (http.client.HTTPSConnection(host, port, timeout=timeout, context=TLS) if TLS else
+                           http.client.HTTPConnection(host, port, timeout=timeout))
 
     def send(self, method, path, body=None, headers=None):
         if body is not None and not isinstance(body, (bytes, str)):
@@ -92,7 +108,7 @@ class Client:
 
     def half_close(self):
         """Says that nothing more will be sent; still reads."""
-        self.connection.sock.shutdown(socket.SHUT_WR)
+        socket.socket.shutdown(self.connection.sock, socket.SHUT_WR)  # of TLS: a bare end, as most clients end
 
     def reset(self):
         """Ends the connection with a reset instead of an orderly close."""
@@ -117,11 +133,7 @@ class Stream:
     """An event stream, read by a thread: next() gives one event after the other, each with its id and data."""
 
     def __init__(self, host, port, path, last_event_id=None, query=None, receive_buffer=None):
-        self.socket = socket.socket()
-        if receive_buffer:
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, receive_buffer)
-        self.socket.settimeout(PATIENCE)
-        self.socket.connect((host, port))
+        self.socket = connect(host, port, receive_buffer)
         target = path + ("?" + urllib.parse.urlencode(query) if query else "")
         head = f"GET {target} HTTP/1.1\r\nHost: {host}\r\n"
         if last_event_id is not None:
@@ -196,7 +208,7 @@ class Stream:
 
     def close(self):
         try:
-            self.socket.shutdown(socket.SHUT_RDWR)
+            socket.socket.shutdown(self.socket, socket.SHUT_RDWR)
         except OSError:
             pass
         if hasattr(self, "thread"):

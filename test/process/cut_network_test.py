@@ -65,10 +65,13 @@ class Cable:
             ip("-n", name, "addr", "add", f"{address}/30", "dev", end)
             ip("-n", name, "link", "set", end, "up")
 
-    def cut(self):
-        """The client's side takes and gives no packet any more, and says nothing about it."""
-        for direction in "in", "out":
+    def cut(self, *directions):
+        """The client's side takes and gives no packet any more, or only one of the two, and says nothing about it."""
+        for direction in directions or ("in", "out"):
             ip("-n", self.client, "xfrm", "policy", "add", "dir", direction, "action", "block")
+
+    def heal(self):
+        ip("-n", self.client, "xfrm", "policy", "flush")
 
     def remove(self):
         for name in self.server, self.client:

@@ -11,12 +11,14 @@ import os
 import resource
 import shutil
 import signal
+import ssl
 import subprocess
 import sys
 import tempfile
 import time
 import unittest
 
+import client as wire
 from client import Client, Poll, Stream
 
 PATIENCE = 90  # seconds that anything may take; only a broken server takes that long
@@ -30,6 +32,7 @@ _PR_SET_PDEATHSIG = 1
 _libc = ctypes.CDLL(None)
 _running = []
 _directories = []
+_tls_flags = []
 
 
 def binary():
@@ -38,6 +41,19 @@ def binary():
     if not os.access(path, os.X_OK):
         sys.exit(f"there is no server at {path}: set TURNSTILED, or run ./dev build")
     return os.path.abspath(path)
+
+
+def tls_files():
+    """The flags of a server that speaks TLS, with certificates of this run's own; clients then speak it, too."""
+    directory = temporary_directory()
+    names = {name: os.path.join(directory, name) for name in ("server.crt", "server.key")}
+    subprocess.run(
+        ["openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "2",
+         "-subj", "/CN=turnstile test", "-keyout", names["server.key"], "-out", names["server.crt"]],
+        check=True, stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+    wire.TLS = ssl.create_default_context(cafile=names["server.crt"])
+    wire.TLS.check_hostname = False  # every run has an address of its own
+    return ["--tls-cert", names["server.crt"], "--tls-key", names["server.key"]]
 
 
 def wait_until(condition, what="a condition", timeout=PATIENCE, every=0.01):
@@ -86,6 +102,16 @@ def preload(source, **environment):
     return {"LD_PRELOAD": library, "ASAN_OPTIONS": "verify_asan_link_order=0", **environment}
 
 
+def end_with_parent():
+    """Before an exec: should this test be killed, what it has started goes with it."""
+    _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+
+
+def note_running(process):
+    """To be ended when the test does, whatever happens."""
+    _running.append(process)
+
+
 class Server:
     """One turnstiled and its data directory, over several lives of the process."""
 
@@ -94,15 +120,20 @@ class Server:
         for flag, value in PATIENT.items():
             if flag not in flags:
                 self.flags += [flag, value]
+        # What raw requests of these tests call the server.
+        self.flags += ["--host", "x"]
         # All of these tests with several loops: TEST_THREADS=4 ./dev test process
         if os.environ.get("TEST_THREADS") and "--threads" not in flags:
             self.flags += ["--threads", os.environ["TEST_THREADS"]]
+        # ... and with TLS: TEST_TLS=1 ./dev test process
+        if os.environ.get("TEST_TLS") and "--tls-cert" not in flags:
+            self.flags += _tls_flags or _tls_flags.extend(tls_files()) or _tls_flags
         self.environment = environment or {}
         self.limits = limits or {}
         self.ignore_signals = ignore_signals
         self.directory = temporary_directory()
         self.data = os.path.join(self.directory, "data")
-        self.store = "memory" if store == "memory" else f"file:{self.data}"
+        self.store = f"file:{self.data}" if store == "file" else store
         pid = os.getpid()
         self.host = f"127.{1 + pid // 65536 % 250}.{pid // 256 % 256}.{1 + pid % 254}"
         self.port = 0
@@ -134,8 +165,7 @@ class Server:
         return self
 
     def _before_exec(self):
-        # Should this test be killed, its server goes with it.
-        _libc.prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
+        end_with_parent()
         for what, value in self.limits.items():
             resource.setrlimit(what, (value, value))
         for number in self.ignore_signals:

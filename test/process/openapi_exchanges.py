@@ -3,6 +3,7 @@
 openapi_test.py judges what is recorded here. A new status, code or field in the API needs a scenario here; the judge
 says which one is missing.
 """
+import hashlib
 import json
 import os
 import signal
@@ -10,7 +11,7 @@ import socket
 import urllib.parse
 
 import harness
-from client import exchange, parse_answers, read_all
+from client import Client, exchange, parse_answers, read_all
 from harness import Server, wait_until
 
 LANE = {"type": "pull", "resource_id": "sha256:9f86", "node_id": "node-1"}
@@ -23,7 +24,9 @@ BODIES = {
     "/admin/forget": {"type": "pull", "resource_id": "r"},
 }
 QUERIES = {"/lock/status": LANE, "/lock/subscribe": LANE, "/subscribe": LANE, "/refs": {"resource_id": "r"}}
-PAGES = ("/healthz", "/readyz", "/metrics", "/version", "/openapi.yaml", "/")
+PAGES = ("/healthz", "/readyz", "/metrics", "/version", "/summary", "/servers", "/openapi.yaml", "/page/{file}", "/")
+# A path of the description that stands for several, and one of them.
+TARGETS = {"/page/{file}": "/page/page.css"}
 STREAMS = ("/lock/subscribe", "/subscribe", "/events")
 
 
@@ -52,7 +55,7 @@ class Recorder:
         return self.exchanges[-1]
 
     def call(self, client, method, path, body=None, **query):
-        target = path + ("?" + urllib.parse.urlencode(query) if query else "")
+        target = TARGETS.get(path, path) + ("?" + urllib.parse.urlencode(query) if query else "")
         answer = client.call(method, target, body)
         self.keep(method, path, answer.status, answer.headers, answer.text, request=body)
         return answer
@@ -104,6 +107,7 @@ def record(operations):
             scenario(recorder, server, server.client(), operations)
         finally:
             server.remove()
+    who_asks(recorder, operations)
     too_many_operations(recorder)
     too_many_references(recorder)
     too_many_results(recorder)
@@ -250,6 +254,8 @@ def long_lists(recorder, server, client, _):
     recorder.post(client, "/refs/add", resource_id="used", node_id="n150")
     recorder.call(client, "GET", "/refs", resource_id="used")
     recorder.post(client, "/lock", type="delete", resource_id="used", node_id="n0")
+    recorder.call(client, "GET", "/locks", contains="q", node="n1", sort="queue", state="queued", count=1, names=0)
+    recorder.call(client, "GET", "/summary")
 
 
 def pages(recorder, server, client, operations):
@@ -272,6 +278,36 @@ def too_large(recorder, server, client, operations):
         if "413" in operation["responses"]:
             head = f"{method} {path} HTTP/1.1\r\nHost: x\r\nContent-Length: 2000000\r\n\r\n"
             recorder.raw(server, method, path, head.encode())
+
+
+def who_asks(recorder, operations):
+    """401 and 403 from everything that is described with them, and a page that is not ours."""
+    path = os.path.join(harness.temporary_directory(), "credentials.toml")
+    with open(path, "w", encoding="utf-8") as file:
+        for name, role in ("elsewhere", 'client"\nresources = ["elsewhere/"]\n#'), ("reader", "read"):
+            digest = hashlib.sha256(name.encode()).hexdigest()
+            file.write(f'[[credential]]\nname = "{name}"\nsecret_sha256 = "{digest}"\nrole = "{role}"\n')
+    server = Server("--credentials", path, store="memory").start()
+    try:
+        places = iter(range(1, 250))
+        for (where, method), operation in operations.items():
+            if "401" not in operation["responses"] or method == "HEAD":
+                continue
+            body, query = (BODIES[where], {}) if method == "POST" else (None, QUERIES.get(where, {}))
+            target = where + ("?" + urllib.parse.urlencode(query) if query else "")
+            for headers in {}, {"Authorization": "Bearer elsewhere"}, {"Authorization": "Bearer reader"}:
+                if headers and "`forbidden`" not in str(operation["responses"].get("403")):
+                    continue
+                client = Client(server.host, server.port)
+                client.connection.source_address = (f"127.8.8.{next(places)}", 0)  # nobody is slowed down
+                answer = client.call(method, target, body, headers)
+                if answer.status in (401, 403):
+                    recorder.keep(method, where, answer.status, answer.headers, answer.text, request=body)
+                client.close()
+        page = server.client().call("GET", "/locks", headers={"Origin": "http://evil.example"})
+        recorder.keep("GET", "/locks", page.status, page.headers, page.text)
+    finally:
+        server.remove()
 
 
 def of_other_settings(recorder, *_):
@@ -419,7 +455,7 @@ def _request(path, method):
         body = json.dumps(BODIES[path])
         return f"POST {path} HTTP/1.1\r\nHost: x\r\nContent-Length: {len(body)}\r\n\r\n{body}".encode()
     query = urllib.parse.urlencode(QUERIES.get(path, {}))
-    return f"{method} {path}?{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
+    return f"{method} {TARGETS.get(path, path)}?{query} HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n".encode()
 
 
 def _refused(recorder, path, method, raw, rest):

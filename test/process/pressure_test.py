@@ -104,7 +104,7 @@ class BusyTest(ServerCase):
         wanted = self.CONNECTIONS * self.ROUNDS * 8
         ids = [int(stream.next()["id"]) for _ in range(wanted)]
         self.assertEqual(ids, list(range(ids[0], ids[0] + wanted)), "every event, once, in order, and no reset")
-        self.assertEqual(self.client.metric("turnstile_streams_cut"), 0)
+        self.assertEqual(self.client.metric("turnstile_streams_cut_total"), 0)
 
     @staticmethod
     def pack(i):

@@ -43,7 +43,18 @@ def run(file, **environment):
     return word != "FAILED"
 
 
+def replicated():
+    """./dev soak replicated: 30 faults of servers and members under load, network cuts among them, judged; a report as for
+    the rest."""
+    good = run("replicated_rounds.py", TURNSTILE_ROUNDS="30", TURNSTILE_CLIENTS="16")
+    print("report: " + report.write(REPORTS))
+    print("all well" if good else "something FAILED: see above")
+    sys.exit(0 if good else 1)
+
+
 def main():
+    if sys.argv[1:2] == ["replicated"]:
+        replicated()
     try:
         minutes = float(sys.argv[1]) if len(sys.argv) > 1 else 10.0
     except ValueError:
@@ -62,7 +73,7 @@ def main():
     if size < FULL_SIZE:
         print(f"== only {size * 500} connections, because of ulimit -n", flush=True)
     good = run("abuse_test.py", TURNSTILE_ABUSE=str(max(1, size))) and good
-    good = run("turnstile_cli_test.py", TURNSTILE_PROGRESS_SECONDS="60") and good
+    good = run("turnstile_exec_test.py", TURNSTILE_PROGRESS_SECONDS="60") and good
     for file in CLUSTER_TESTS:
         good = run(os.path.join("../cluster", file), TURNSTILE_ROUNDS="10") and good
     print("report: " + report.write(REPORTS))

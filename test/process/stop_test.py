@@ -4,6 +4,7 @@ import signal
 import socket
 
 import harness
+from client import connect
 from harness import ServerCase, wait_until
 
 
@@ -14,7 +15,7 @@ def request(path, **fields):
 
 class Case(ServerCase):
     def raw(self, server):
-        made = socket.create_connection((server.host, server.port), timeout=harness.PATIENCE)
+        made = connect(server.host, server.port)
         self.addCleanup(made.close)
         return made
 
@@ -62,7 +63,7 @@ class GoneTest(Case):
                 if how == "close":
                     raw.close()
                     continue
-                raw.shutdown(socket.SHUT_WR)
+                socket.socket.shutdown(raw, socket.SHUT_WR)
                 self.assertIn(b'"locks":[]', raw.recv(65536))
         wait_until(lambda: client.metric("turnstile_connections") == 1, "only this connection is left")
 

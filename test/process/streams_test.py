@@ -7,7 +7,7 @@ import socket
 import urllib.parse
 
 import harness
-from client import Stream
+from client import Stream, connect
 from harness import ServerCase, wait_until
 
 
@@ -167,11 +167,8 @@ class StreamTest(ServerCase):
 
         def scenario(i):
             lane = {"type": "own", "resource_id": f"{self.resource}{i}"}
-            raw = socket.socket()
+            raw = connect(server.host, server.port, receive_buffer=4096)
             self.addCleanup(raw.close)
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            raw.settimeout(harness.PATIENCE)
-            raw.connect((server.host, server.port))
             raw.sendall(f"GET /lock/subscribe?{urllib.parse.urlencode(lane)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             self.assertIn(b"200 OK", raw.recv(4096))
             pairs = [{"call": call, **lane, "node_id": "n", **({"error": "e" * 500} if call == "unlock" else {})}
@@ -281,10 +278,7 @@ class SlowReaderTest(ServerCase):
         self.addCleanup(lambda: [raw.close() for raw in stalled])
         query = urllib.parse.urlencode({"type": "own", "resource_id": self.resource})
         for _ in range(self.STALLED):
-            raw = socket.socket()
-            raw.setsockopt(socket.SOL_SOCKET, socket.SO_RCVBUF, 4096)
-            raw.settimeout(harness.PATIENCE)
-            raw.connect((self.server.host, self.server.port))
+            raw = connect(self.server.host, self.server.port, receive_buffer=4096)
             raw.sendall(f"GET /lock/subscribe?{query} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             stalled.append(raw)
         wait_until(lambda: self.client.metric("turnstile_streams") == self.STALLED, "all have subscribed")
@@ -305,7 +299,7 @@ class SlowReaderTest(ServerCase):
             self.hold("b", "own", client=other, resource_id=f"{self.resource}-{failures}")
             for _ in range(50):
                 self.assertEqual(reader.next_of("failed")["error"], "x" * 4000)
-            return self.client.metric("turnstile_streams_cut") >= self.STALLED
+            return self.client.metric("turnstile_streams_cut_total") >= self.STALLED
         wait_until(all_are_cut, "all that do not read are cut off")
         wait_until(lambda: self.client.metric("turnstile_streams") == 1, "only the reader is left")
 

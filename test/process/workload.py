@@ -107,13 +107,19 @@ class Caller:
             self.close()
             return None
 
+    def _look_elsewhere(self, answer=None):
+        """Of several servers another one may lead now (replicas.py)."""
+        if hasattr(self.server, "look_elsewhere"):
+            self.server.look_elsewhere(answer)
+
     def _try(self, call):
         self.invoke = time.monotonic()
         if self.client is None:
-            self.client = Client(self.server.host, self.server.port, timeout=90)
+            self.client = Client(self.server.host, self.server.port, timeout=getattr(self.server, "timeout", 90))
         answer = call(self.client)
-        if answer.status == 503:
-            raise BrokenAnswer("not now")
+        if answer.status in (307, 503):
+            self._look_elsewhere(answer)
+            raise BrokenAnswer("not now, or not here")
         self.answered += 1
         return answer
 
@@ -124,7 +130,9 @@ class Caller:
             self.tries += 1
             try:
                 return self._try(call)
-            except (OSError, BrokenAnswer):
+            except OSError:
+                self._look_elsewhere()
+            except BrokenAnswer:
                 pass
             self.close()
             if time.monotonic() > end:
@@ -194,9 +202,11 @@ class OneClient:
         answer = self.caller.post("/lock", **lane, **more)
         while answer.status == 200 and answer["state"] == "queued":
             entry.queued = entry.queued or time.monotonic()
+            asked = time.monotonic()
             answer = self.caller.post_once("/lock", **lane, **more, wait_ms=self.chance.choice([10, 200, 60_000]))
             if answer is None:  # the server has gone, and comes back; those who are away for too long lose their place
-                broken = time.monotonic()
+                # Behind a cut network nobody tells that it has gone; meanwhile another may lead, and miss the waiter.
+                broken = asked if getattr(self.workload.server, "may_be_cut", False) else time.monotonic()
                 answer = self.caller.post("/lock", **lane, **more, wait_ms=1)  # a bond again, for that long
                 if time.monotonic() - broken > GRACE - TOLERANCE:
                     entry.queued = None
