@@ -4,11 +4,22 @@
 # libturnstile is what programs link; libturnstile_testing is the fake server for their tests, on top of it, so that
 # both use one and the same LockClient. Each shows only what its version script names; third-party code stays inside.
 include(GNUInstallDirs)
+# Where Debian has libraries, so that those of another architecture can stand beside them. CMake does so by itself for the prefix
+# /usr only, and the packages are made of what is configured for another one.
+option(TURNSTILE_MULTIARCH "on Debian: libraries below lib/ARCHITECTURE, not lib" ON)
+if(TURNSTILE_MULTIARCH AND EXISTS /etc/debian_version AND CMAKE_LIBRARY_ARCHITECTURE AND CMAKE_INSTALL_LIBDIR STREQUAL lib)
+  set(CMAKE_INSTALL_LIBDIR lib/${CMAKE_LIBRARY_ARCHITECTURE})
+  set(CMAKE_INSTALL_FULL_LIBDIR ${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_LIBDIR})
+endif()
 include(CMakePackageConfigHelpers)
 
-foreach(program turnstiled turnstile turnstile-content)
+# Each component is a package (cmake/packages.cmake).
+foreach(each turnstiled:server turnstile:cli turnstile-content:content)
+  string(REPLACE ":" ";" each ${each})
+  list(GET each 0 program)
+  list(GET each 1 component)
   if(TARGET ${program})
-    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT programs)
+    install(TARGETS ${program} RUNTIME DESTINATION ${CMAKE_INSTALL_BINDIR} COMPONENT ${component})
   endif()
 endforeach()
 
