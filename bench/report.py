@@ -10,6 +10,7 @@ import os
 import re
 
 import comparison
+import plots
 import systems
 import tables
 
@@ -53,11 +54,12 @@ def text_of(name):
         return None
     if name == "micro":
         body = micro_text(result)
-    elif name == "memory":
+    elif name in ("memory", "client", "content"):
         body = tables.as_markdown(result["rows"])
     elif name == "growth":
         body = (f"Pairs a second ({result['options']['store']} store):\n\n{tables.as_markdown(result['pairs'])}\n\n"
                 f"Server CPU µs a pair:\n\n{tables.as_markdown(result['cpu'])}")
+        plots.write(result["pairs"], result["cpu"])
     else:
         body = contest_text(result)
     return f"{provenance(result)}\n\n{body}\n"

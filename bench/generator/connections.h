@@ -23,6 +23,7 @@
 #include <string_view>
 #include <vector>
 
+#include "tls.h"
 #include "wire.h"
 
 // A blocking connection to the server. `source` spreads many connections over 127.0.0.1, .2, .3, …
@@ -54,8 +55,8 @@ class Connections {
  public:
   using OnReply = std::function<void(int client, const Reply&)>;
 
-  Connections(const Wire& wire, int port, int count, OnReply on_reply)
-      : wire_(wire), port_(port), on_reply_(std::move(on_reply)), all_(size_t(count)) {
+  Connections(const Wire& wire, int port, int count, bool tls, OnReply on_reply)
+      : wire_(wire), port_(port), is_tls_(tls), on_reply_(std::move(on_reply)), all_(size_t(count)) {
     rlimit files{};
     getrlimit(RLIMIT_NOFILE, &files);
     files.rlim_cur = files.rlim_max;
@@ -64,7 +65,10 @@ class Connections {
     for (Connection& connection : all_) open(connection);
   }
   ~Connections() {
-    for (Connection& connection : all_) close(connection.fd);
+    for (Connection& connection : all_) {
+      connection.tls.close();
+      close(connection.fd);
+    }
     close(epoll_);
   }
   Connections(const Connections&) = delete;
@@ -95,6 +99,7 @@ class Connections {
  private:
   struct Connection {
     int fd = -1;
+    Tls tls;
     bool wants_out = false;
     std::string in, out;
     std::deque<int> asking;  // the clients that the next replies belong to
@@ -105,14 +110,16 @@ class Connections {
   void open(Connection& connection) {
     size_t index = size_t(&connection - all_.data());
     connection.fd = connect_to(port_, int(index / kConnectionsPerSource));
+    if (is_tls_) connection.tls.open(connection.fd);
     connection.wants_out = false;
     epoll_event event{.events = EPOLLIN, .data = {.u64 = index}};
     epoll_ctl(epoll_, EPOLL_CTL_ADD, connection.fd, &event);
   }
 
   void flush(Connection& connection) {
-    ssize_t sent =
-        ::send(connection.fd, connection.out.data(), connection.out.size(), MSG_NOSIGNAL | MSG_DONTWAIT);
+    ssize_t sent = is_tls_ ? connection.tls.send(connection.out.data(), connection.out.size())
+                           : ::send(connection.fd, connection.out.data(), connection.out.size(),
+                                    MSG_NOSIGNAL | MSG_DONTWAIT);
     // A broken connection shows up again on reading; there it is dealt with.
     if (sent > 0) connection.out.erase(0, size_t(sent));
     bool wants_out = !connection.out.empty();
@@ -125,7 +132,8 @@ class Connections {
 
   void read(Connection& connection) {
     char buffer[65536];
-    ssize_t got = recv(connection.fd, buffer, sizeof buffer, MSG_DONTWAIT);
+    ssize_t got = is_tls_ ? connection.tls.receive(buffer, sizeof buffer)
+                          : recv(connection.fd, buffer, sizeof buffer, MSG_DONTWAIT);
     if (got < 0 && (errno == EAGAIN || errno == EINTR)) return;
     if (got <= 0) return reopen(connection);
     connection.in.append(buffer, size_t(got));
@@ -150,6 +158,7 @@ class Connections {
   // The server has closed the connection: opens a new one and tells everybody who was waiting on it.
   void reopen(Connection& connection) {
     ++lost_;
+    connection.tls.close();
     close(connection.fd);
     std::set<int> clients(connection.asking.begin(), connection.asking.end());
     connection.asking.clear();
@@ -163,6 +172,7 @@ class Connections {
 
   const Wire& wire_;
   int port_;
+  bool is_tls_;
   OnReply on_reply_;
   int epoll_ = -1;
   std::vector<Connection> all_;

@@ -110,9 +110,9 @@ void run(const Options& options) {
   if (name == "hold") mode = std::make_unique<HoldMode>(bench);
   if (name == "churn") mode = std::make_unique<ChurnMode>(bench);
   if (name == "idle") mode = std::make_unique<IdleMode>(bench);
-  bench.connections =
-      std::make_unique<Connections>(*wire, options.port, options.connections + (name == "fanout" ? 1 : 0),
-                                    [&](int client, const Reply& reply) { mode->on_reply(client, reply); });
+  bench.connections = std::make_unique<Connections>(
+      *wire, options.port, options.connections + (name == "fanout" ? 1 : 0), options.tls,
+      [&](int client, const Reply& reply) { mode->on_reply(client, reply); });
 
   bool once = name == "hold" || name == "churn" || name == "idle";
   Window window = once ? run_once(bench, *mode, name == "idle") : run_timed(bench, *mode);

@@ -29,6 +29,7 @@ struct Options {
   int wait_ms = 10'000;
   int settle_ms = -1;  // negative: 100 ms and 0.1 ms a waiter
   bool long_keys = false;
+  bool tls = false;
 };
 
 inline constexpr char kUsage[] =
@@ -45,6 +46,7 @@ options   --connections N (64)   --pipeline DEPTH (1)   --seconds S (3)   --warm
           --keys N (100000)      --locks N (100000)     --batch K (10)
           --type TYPE (lock; fanout: pull)   --prefix TEXT (res-)   --long-keys
           --wait-ms MS (10000)   --settle-ms MS (100 + waiters / 10)
+          --tls                  (see tls.h)
           --server-pid PID[,PID...]   whose CPU and memory to report
 )";
 
@@ -105,8 +107,8 @@ inline Options parse_options(int argc, char** argv) {
       std::fputs(kUsage, stdout);
       std::exit(0);
     }
-    if (word == "--long-keys") {
-      options.long_keys = true;
+    if (word == "--long-keys" || word == "--tls") {
+      (word == "--tls" ? options.tls : options.long_keys) = true;
       continue;
     }
     auto setting = std::find_if(settings.begin(), settings.end(), [&](const auto& candidate) {
