@@ -22,11 +22,11 @@ LIBRARIES = {
     "Boost.Beast": ["boost/beast"], "Boost.Intrusive": ["boost/intrusive"], "Boost.JSON": ["boost/json"],
     "Boost.Unordered": ["boost/unordered"], "CLI11": ["CLI"], "toml++": ["toml++"], "prometheus-cpp": ["prometheus"],
     "libcurl": ["curl"], "SQLite": ["sqlite3"], "OpenSSL": ["openssl"], "RE2": ["re2"],
-    "protobuf": ["google/protobuf", "containerd_content"],
+    "protobuf": ["google/protobuf", "containerd_content"], "gRPC": ["grpc", "grpcpp", "etcd_rpc"],
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 # Headers without a dot or slash are the standard library's; these are the system's.
-SYSTEM = re.compile(r"^(sys|arpa|netinet|linux)/|^(unistd|fcntl|signal|poll|netdb|pthread|strings|dirent|spawn|"
+SYSTEM = re.compile(r"^(sys|arpa|netinet|linux)/|^(unistd|fcntl|signal|poll|netdb|pthread|pwd|strings|dirent|spawn|"
                     r"stdlib|string|time|termios)\.h$")
 TEST = re.compile(r"(_test|_bench|bench_\w+|simulated_\w+|test_\w+)\.(cc|h)$")
 
