@@ -8,19 +8,30 @@ import sys
 import time
 import urllib.error
 import urllib.request
+import uuid
+
+TRIES = 5
 
 
 def call(server, path, **fields):
+    """The answer, whatever it says. Tried again where that can help; the request_id makes it harmless."""
     request = urllib.request.Request(server + path, json.dumps(fields).encode(), method="POST")
-    try:
-        with urllib.request.urlopen(request, timeout=70) as answer:
-            return json.load(answer)
-    except urllib.error.HTTPError as refusal:  # 403, 429, …: the body says why
-        return json.load(refusal)
+    for attempt in range(1, TRIES + 1):
+        try:
+            with urllib.request.urlopen(request, timeout=70) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError as refusal:
+            if attempt == TRIES or refusal.code not in (408, 429, 503):
+                return json.load(refusal)  # 400, 403: the body says why
+        except OSError:  # no connection, or it broke
+            if attempt == TRIES:
+                raise
+        time.sleep(0.2 * 2**attempt)
+    raise AssertionError("the last try returns or raises")
 
 
 def pull_once(server, node, digest, pull):
-    lane = {"type": "pull", "resource_id": digest, "node_id": node}
+    lane = {"type": "pull", "resource_id": digest, "node_id": node, "request_id": str(uuid.uuid4())}
     while True:
         answer = call(server, "/lock", **lane, wait_ms=60_000, lease_ms=10_000)
         if answer.get("acquired"):
@@ -29,11 +40,11 @@ def pull_once(server, node, digest, pull):
             return answer
     hold = {**lane, "token": answer["token"]}
     try:
-        for done in pull(attempt=answer["attempt"]):
+        for done in pull(attempt=answer["attempt"]):  # at least every few seconds, or the lease runs out
             if not call(server, "/renew", **hold, done=done, total=100).get("renewed"):
                 raise RuntimeError("the lock is lost: stop")
     except Exception as failure:
-        return call(server, "/unlock", **hold, error=str(failure))
+        return call(server, "/unlock", **hold, success=False, error=str(failure))
     return call(server, "/unlock", **hold, success=True)
 
 
