@@ -181,7 +181,10 @@ class ExecTest(CliCase):
 
     def test_a_machine_that_slept_for_longer_than_the_lease_has_lost_it(self):
         ahead = os.path.join(self.directory, "ahead")
-        environment = harness.plain_environment(TURNSTILE_SERVER=self.url, TURNSTILE_NODE="a",
+        server = self.own_server("--bond-grace", "10m", store="memory")
+        self.addCleanup(lambda: server.alive() and os.kill(server.pid, signal.SIGCONT))
+        url = f"http://{server.host}:{server.port}"
+        environment = harness.plain_environment(TURNSTILE_SERVER=url, TURNSTILE_NODE="a",
                                                 **harness.preload("boot_clock.c", BOOT_CLOCK_AHEAD=ahead))
         for whom in "both", "supervisor":
             log = os.path.join(self.directory, whom)
@@ -190,12 +193,14 @@ class ExecTest(CliCase):
             wait_until(lambda: read_lines(log), "it runs")
             if whom == "supervisor":
                 os.kill(holder.pid, signal.SIGSTOP)  # then it is the supervisor alone who can see it
+            os.kill(server.pid, signal.SIGSTOP)  # for it has not slept: it would confirm a renewal, and rightly so
             with open(ahead, "w", encoding="ascii") as file:
                 file.write("3600")
             wait_until(lambda: not alive(int(read_lines(log)[0])), "the command is gone")
             os.kill(holder.pid, signal.SIGCONT)
             _, error = holder.communicate(timeout=PATIENCE)
             self.assertEqual(holder.returncode, LOST, error)
+            os.kill(server.pid, signal.SIGCONT)
             os.remove(ahead)
 
     def test_a_broken_hold_ends_the_command(self):
