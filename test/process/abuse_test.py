@@ -45,25 +45,27 @@ class Bystander:
         case.assertEqual(self.problems, [])
         case.assertGreater(len(self.times), 0)
         times = sorted(self.times)
-        p99 = times[len(times) * 99 // 100]
-        print(f"  bystander: {len(times)} pairs, median {times[len(times) // 2] * 1000:.1f} ms, "
-              f"p99 {p99 * 1000:.1f} ms, most {times[-1] * 1000:.1f} ms", flush=True)
-        return p99
+        median, p99 = times[len(times) // 2], times[len(times) * 99 // 100]
+        print(f"  bystander: {len(times)} pairs, median {median * 1000:.1f} ms, p99 {p99 * 1000:.1f} ms, "
+              f"most {times[-1] * 1000:.1f} ms", flush=True)
+        return median, p99
 
 
 class AbuseTest(unittest.TestCase):
     def assert_unnoticed(self, scenario):
-        """scenario() returns what two bystanders took for a pair at the same time: one at a server that nobody misuses,
-        which knows how busy this machine is, and one at the server under abuse. Five times as long is no notice, nor
-        are a few milliseconds. A stall that only one of them meets spoils one try; a server that keeps others waiting,
-        all."""
+        """scenario() returns what two bystanders took for a pair at the same time, the median and the slowest
+        hundredth: one at a server that nobody misuses, which knows how busy this machine is, and one at the server under
+        abuse. A server that has more to do for everybody shows in the median: five times as long is no notice, nor are a
+        few milliseconds. One that lets others wait for a slow client shows in the slowest pairs, by the seconds that such
+        a client is given; less than that is the noise of a machine on which three hundred pairs are three slow ones.
+        A stall that only one of them meets spoils one try; a server that keeps others waiting, all."""
         tries = []
         for _ in range(5):
             calm, abused = scenario()
             tries.append((calm, abused))
-            if abused <= 5 * max(calm, 0.004):
+            if abused[0] <= 5 * max(calm[0], 0.004) and abused[1] <= max(5 * calm[1], 0.5):
                 return
-        self.fail(f"others notice: seconds for a pair at a calm server and at the abused one, {tries}")
+        self.fail(f"others notice: seconds (median, slowest hundredth) at a calm server and at the abused one, {tries}")
 
     def start(self, *flags):
         server = Server(*flags)
