@@ -1,7 +1,8 @@
 """Readers of event streams that come back by Last-Event-ID wherever the events go on, and what must be true of what they saw.
 
 A stream that goes on behind its last event has missed nothing, unless it was told `reset`. What a reader sees between two resets is
-a segment; every grant of a lane that some client was told of, with a token between two that the segment has, must be in it.
+a segment; every grant of a lane that some client was told of, with a token between two that the segment has, must be in it. Behind a
+reset comes first how things are now (S28): that is older than nothing, and the events that are still known follow it.
 """
 import collections
 import http.client
@@ -21,6 +22,7 @@ class Monitor(threading.Thread):
         self.servers, self.path = servers, path + ("?" + urllib.parse.urlencode(query) if query else "")
         self.segments = [collections.defaultdict(list)]  # for each the tokens that were granted, by lane
         self.last, self.stopping = None, threading.Event()
+        self.state_id = None  # of the state behind the last reset
         self.counts = collections.Counter()
 
     def run(self):
@@ -62,8 +64,11 @@ class Monitor(threading.Thread):
         if event.get("event") == "reset":
             self.counts["resets"] += 1
             self.segments.append(collections.defaultdict(list))
+            self.state_id = int(event["id"]) + 1
             return
         self.counts["events seen"] += 1
+        if "id" not in event or int(event["id"]) == self.state_id:
+            return  # the state: what follows tells how it came to be
         data = json.loads(event["data"])
         if data["event"] == "granted":
             self.segments[-1][f"{data['type']} {data['resource_id']}"].append(data["token"])
