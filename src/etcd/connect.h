@@ -21,8 +21,9 @@ struct Options {
 
 // Reads the files, and asks nobody yet. An error is a sentence about a setting that is wrong.
 //
-// What the client then promises: members are asked one after the other, first the one that has answered last,
-// and a call that may have been carried out is never sent to another. No proxy is taken from the environment.
+// What the client then promises: members are asked one after the other, for a change first the one that
+// leads, else the one that has answered last; and a call that may have been carried out is never sent to
+// another. No proxy is taken from the environment.
 std::expected<std::unique_ptr<Client>, std::string> connect(const Options& options);
 
 }  // namespace turnstile::etcd

@@ -16,6 +16,7 @@
 namespace turnstile::etcd {
 namespace {
 
+using Kind = Members::Kind;
 using Repeat = Members::Repeat;
 namespace pb = etcdserverpb;
 
@@ -31,10 +32,11 @@ class GrpcClient final : public Client {
     wish.set_limit(int64_t(request.limit));
     wish.set_keys_only(request.keys_only);
     pb::RangeResponse told;
-    auto asked = members_->ask(Repeat::harmless, within, [&](Member& member, grpc::ClientContext& context) {
-      told.Clear();
-      return member.kv->Range(&context, wish, &told);
-    });
+    auto asked = members_->ask(Kind::reads, Repeat::harmless, within,
+                               [&](Member& member, grpc::ClientContext& context) {
+                                 told.Clear();
+                                 return member.kv->Range(&context, wish, &told);
+                               });
     if (!asked) {
       if (asked.error().failure == Failure::unknown)
         asked.error().failure = Failure::not_done;  // it changes nothing
@@ -67,7 +69,7 @@ class GrpcClient final : public Client {
     }
     pb::TxnResponse told;
     const auto asked = members_->ask(
-        Repeat::never, within,
+        Kind::changes, Repeat::never, within,
         [&](Member& member, grpc::ClientContext& context) { return member.kv->Txn(&context, wish, &told); });
     if (!asked) return std::unexpected(asked.error());
     return TransactionAnswer{told.succeeded(), told.header().revision()};
@@ -77,10 +79,10 @@ class GrpcClient final : public Client {
     pb::LeaseGrantRequest wish;
     wish.set_ttl(ttl.count());
     pb::LeaseGrantResponse told;
-    const auto asked =
-        members_->ask(Repeat::never, within, [&](Member& member, grpc::ClientContext& context) {
-          return member.lease->LeaseGrant(&context, wish, &told);
-        });
+    const auto asked = members_->ask(Kind::changes, Repeat::never, within,
+                                     [&](Member& member, grpc::ClientContext& context) {
+                                       return member.lease->LeaseGrant(&context, wish, &told);
+                                     });
     if (!asked) return std::unexpected(asked.error());
     return LeaseAnswer{LeaseId(told.id()), std::chrono::seconds(told.ttl())};
   }
@@ -90,8 +92,8 @@ class GrpcClient final : public Client {
     pb::LeaseKeepAliveRequest wish;
     wish.set_id(int64_t(lease));
     pb::LeaseKeepAliveResponse told;
-    const auto asked =
-        members_->ask(Repeat::harmless, within, [&](Member& member, grpc::ClientContext& context) {
+    const auto asked = members_->ask(
+        Kind::changes, Repeat::harmless, within, [&](Member& member, grpc::ClientContext& context) {
           told.Clear();
           const auto stream = member.lease->LeaseKeepAlive(&context);
           stream->Write(wish);
@@ -111,9 +113,10 @@ class GrpcClient final : public Client {
     pb::LeaseRevokeRequest wish;
     wish.set_id(int64_t(lease));
     pb::LeaseRevokeResponse told;
-    return members_->ask(Repeat::never, within, [&](Member& member, grpc::ClientContext& context) {
-      return member.lease->LeaseRevoke(&context, wish, &told);
-    });
+    return members_->ask(Kind::changes, Repeat::never, within,
+                         [&](Member& member, grpc::ClientContext& context) {
+                           return member.lease->LeaseRevoke(&context, wish, &told);
+                         });
   }
 
   std::unique_ptr<Watch> watch(const std::string& begin, const std::string& end, Revision from,
@@ -125,9 +128,10 @@ class GrpcClient final : public Client {
     pb::CompactionRequest wish;
     wish.set_revision(revision);
     pb::CompactionResponse told;
-    return members_->ask(Repeat::never, within, [&](Member& member, grpc::ClientContext& context) {
-      return member.kv->Compact(&context, wish, &told);
-    });
+    return members_->ask(Kind::changes, Repeat::never, within,
+                         [&](Member& member, grpc::ClientContext& context) {
+                           return member.kv->Compact(&context, wish, &told);
+                         });
   }
 
   std::vector<MemberStatus> members(Timeout within) override {

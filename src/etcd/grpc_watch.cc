@@ -40,7 +40,7 @@ class GrpcWatch final : public Watch {
   void run() {
     milliseconds pause = kFirstPause;
     while (!stopped()) {
-      const size_t index = members_.first();
+      const size_t index = members_.first(Members::Kind::reads);
       const Revision before = next_;
       if (auto lost = follow(members_.at(index))) return on_lost_(*std::move(lost));
       if (stopped()) return;

@@ -10,6 +10,8 @@ namespace {
 using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{100};
+constexpr std::chrono::seconds kLookWhoLeads{2};
+constexpr std::chrono::milliseconds kTimeToSayWhoLeads{300};
 
 grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
@@ -97,11 +99,12 @@ void Members::want_connections() {
 
 void Members::reconnect() {
   bool all_connected = true;
+  SteadyTime next_look{};
   for (;;) {
     {
       std::unique_lock lock(mutex_.native());
-      if (all_connected)
-        condition_.wait(lock, [this]() TS_NO_ANALYSIS { return connections_wanted_ || stopped_; });
+      const auto wanted = [this]() TS_NO_ANALYSIS { return connections_wanted_ || stopped_; };
+      if (all_connected) condition_.wait_for(lock, kLookWhoLeads, wanted);
       if (stopped_) return;
       connections_wanted_ = false;
     }
@@ -112,11 +115,36 @@ void Members::reconnect() {
       all_connected = false;
       member->channel->WaitForStateChange(state, grpc_time(steady_clock::now() + kLook));
     }
+    if (members_.size() == 1 || steady_clock::now() < next_look) continue;
+    look_who_leads();
+    next_look = steady_clock::now() + (all_connected ? kLookWhoLeads : kLookWhoLeads / 4);
   }
 }
 
+// The one that did leads nearly always: then that is all that is asked.
+void Members::look_who_leads() {
+  const size_t before = first(Kind::changes);
+  for (size_t i = 0; i < members_.size(); ++i) {
+    const size_t index = (before + i) % members_.size();
+    if (leads(*members_[index])) return answered(Kind::changes, index);
+  }
+}
+
+bool Members::leads(Member& member) {
+  if (member.channel->GetState(false) != GRPC_CHANNEL_READY) return false;
+  grpc::ClientContext context;
+  context.set_deadline(grpc_time(steady_clock::now() + kTimeToSayWhoLeads));
+  etcdserverpb::StatusResponse response;
+  return member.maintenance->Status(&context, {}, &response).ok() && response.leader() != 0 &&
+         response.leader() == response.header().member_id();
+}
+
 void Members::failed(size_t index) {
-  first_.compare_exchange_strong(index, (index + 1) % members_.size(), std::memory_order_relaxed);
+  for (const Kind kind : {Kind::reads, Kind::changes}) {
+    size_t expected = index;
+    first_of(kind).compare_exchange_strong(expected, (index + 1) % members_.size(),
+                                           std::memory_order_relaxed);
+  }
 }
 
 bool Members::connect(Member& member, SteadyTime deadline) {
@@ -193,9 +221,9 @@ std::optional<CallError> Members::check_version(Member& member, SteadyTime deadl
   return std::nullopt;
 }
 
-Answer<void> Members::ask(Repeat repeat, Client::Timeout within, const Call& call) {
+Answer<void> Members::ask(Kind kind, Repeat repeat, Client::Timeout within, const Call& call) {
   const SteadyTime deadline = steady_clock::now() + within;
-  const size_t first = this->first();
+  const size_t first = this->first(kind);
   std::vector<CallError> errors;
   for (size_t i = 0; i < members_.size(); ++i) {
     const size_t index = (first + i) % members_.size();
@@ -206,7 +234,7 @@ Answer<void> Members::ask(Repeat repeat, Client::Timeout within, const Call& cal
     if (connect(member, share)) {
       auto failed = ask_one(member, repeat == Repeat::harmless ? share : deadline, call);
       if (!failed) {
-        answered(index);
+        answered(kind, index);
         return {};
       }
       error = *std::move(failed);
