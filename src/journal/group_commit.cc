@@ -8,6 +8,11 @@
 namespace turnstile {
 namespace {
 
+using std::chrono::steady_clock;
+
+// After a write that took seconds nobody is to wait as long again.
+constexpr std::chrono::milliseconds kLongestGathering{5};
+
 std::unexpected<Error> not_running() { return fail("the journal has stopped, or a write to it has failed"); }
 
 }  // namespace
@@ -43,7 +48,7 @@ uint64_t GroupCommit::append(std::span<const Record> records, Time now, uint64_t
       full_bytes_ += pending_.payload_size();
       full_.push_back({std::exchange(pending_, {}), sequence, latest_time_});
     }
-    wake = std::exchange(thread_waits_, false);
+    wake = std::exchange(thread_waits_, false) || (gathers_ && has_gathered());
   }
   if (wake) for_thread_.notify_one();
   return sequence;
@@ -59,7 +64,7 @@ uint64_t GroupCommit::barrier() {
     barrier_ = true;
     if (accepted_ == taken_) accepted_ = ++latest_;
     sequence = accepted_;
-    wake = std::exchange(thread_waits_, false);
+    wake = std::exchange(thread_waits_, false) || (gathers_ && has_gathered());
   }
   if (wake) for_thread_.notify_one();
   return sequence;
@@ -132,8 +137,18 @@ bool GroupCommit::take_turn(Turn& turn) {
     wait(for_thread_);
   }
   thread_waits_ = false;
+  gather();
   fill(turn);
   return true;
+}
+
+void GroupCommit::gather() {
+  gathers_ = true;
+  std::unique_lock<std::mutex> held(mutex_.native(), std::adopt_lock);
+  while (!has_gathered() && for_thread_.wait_until(held, gather_until_) == std::cv_status::no_timeout) {
+  }
+  held.release();
+  gathers_ = false;
 }
 
 void GroupCommit::fill(Turn& turn) {
@@ -152,6 +167,7 @@ void GroupCommit::fill(Turn& turn) {
     turn.time = latest_time_;
     turn.barrier = std::exchange(barrier_, false);
   }
+  last_steps_ = turn.sequence - taken_;
   taken_ = turn.sequence;
   // Now, not later: what was appended before the work came is in this batch, or in one before.
   turn.work = taken_ >= work_after_ ? work_ : nullptr;
@@ -171,7 +187,11 @@ void GroupCommit::mark_last_event() {
 Result<void> GroupCommit::do_turn(Turn& turn) {
   // A step without records waits for those before it, and they are durable by now.
   if (turn.batch.records() > 0 || turn.barrier) {
+    const SteadyTime begun = steady_clock::now();
     if (auto done = store_.write(turn.batch, turn.time); !done) return done;
+    const SteadyTime ended = steady_clock::now();
+    Locked lock(mutex_);
+    gather_until_ = ended + std::min<steady_clock::duration>(ended - begun, kLongestGathering);
   }
   turn.batch.clear();
   if (turn.sequence > durable()) publish(turn.sequence);

@@ -3,6 +3,7 @@
 #pragma once
 
 #include <atomic>
+#include <chrono>
 #include <condition_variable>
 #include <cstdint>
 #include <deque>
@@ -28,12 +29,16 @@ class BatchStore {
 };
 
 // Collects the records of steps in one buffer while its thread writes the other; then they change places. So
-// under load batches grow by themselves, and an idle server writes each step at once.
+// under load batches grow by themselves, and an idle server writes each step at once. Whoever was answered by
+// a batch is likely to ask again at once: the next one waits for as many steps as that one had, but no longer
+// than it took. Without that the first to come would have a batch of his own, and all others would wait for
+// it.
 //
 // Not its job: what a durable batch looks like (the store), or who waits for it (the caller, by sequence
 // number). Time: a batch is stamped with the latest `now` of its steps, never an earlier one than the batch
-// before. Threads: one of its own, between start() and stop(); the other calls by any. Invariant: durable()
-// only grows, and stays where it is from the first error on.
+// before; a clock is read only to see how long a write takes. Threads: one of its own, between start() and
+// stop(); the other calls by any. Invariant: durable() only grows, and stays where it is from the first error
+// on.
 class GroupCommit {
  public:
   using Work = std::function<Result<void>()>;
@@ -75,6 +80,7 @@ class GroupCommit {
 
  private:
   enum class State { idle, running, stopping, stopped, failed };
+  using SteadyTime = std::chrono::steady_clock::time_point;
 
   void run();
   // What the thread has to do next: a batch, then perhaps a piece of work.
@@ -94,6 +100,12 @@ class GroupCommit {
   bool has_work() const TS_REQUIRES(mutex_) { return taken_ != accepted_ || work_ != nullptr; }
   // Waits for something to do. False: there is nothing more, end the thread.
   bool take_turn(Turn& turn) TS_EXCLUDES(mutex_);
+  // Waits for those who have just been answered.
+  void gather() TS_REQUIRES(mutex_);
+  bool has_gathered() const TS_REQUIRES(mutex_) {
+    return accepted_ - taken_ >= last_steps_ || work_ != nullptr || state_ != State::running ||
+           !full_.empty();
+  }
   void fill(Turn& turn) TS_REQUIRES(mutex_);
   void mark_last_event() TS_REQUIRES(mutex_);
   size_t pending_bytes() const TS_REQUIRES(mutex_) { return full_bytes_ + pending_.payload_size(); }
@@ -122,6 +134,9 @@ class GroupCommit {
   Time latest_time_ TS_GUARDED_BY(mutex_){};
   uint64_t last_event_ TS_GUARDED_BY(mutex_) = 0;  // not yet marked in a batch; 0: nothing to mark
   bool thread_waits_ TS_GUARDED_BY(mutex_) = false;
+  bool gathers_ TS_GUARDED_BY(mutex_) = false;       // it waits for as many steps as the last batch had,
+  uint64_t last_steps_ TS_GUARDED_BY(mutex_) = 0;    // which are these,
+  SteadyTime gather_until_ TS_GUARDED_BY(mutex_){};  // at the longest until then
   const Work* work_ TS_GUARDED_BY(mutex_) = nullptr;
   uint64_t work_after_ TS_GUARDED_BY(mutex_) = 0;  // the last step that must be durable before it
 

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 
+#include <atomic>
 #include <latch>
 #include <numeric>
 #include <thread>
@@ -184,6 +185,48 @@ TEST(GroupCommit, WorkWaitsForStepsThatWerePendingWhenItCame) {
   }));
   releases.join();
   EXPECT_EQ(durable_at_work, 2u);
+}
+
+// Not each time: a machine that stalls for five milliseconds spoils a try.
+TEST(GroupCommit, WhoeverIsAnsweredTogetherAndAsksAgainIsWrittenTogether) {
+  class SlowStore final : public BatchStore {
+   public:
+    Result<void> write(FrameBuilder& batch, Time) override {
+      std::this_thread::sleep_for(std::chrono::milliseconds(6));
+      last_size = batch.records();
+      return {};
+    }
+    std::atomic<uint32_t> last_size = 0;
+  } store;
+  GroupCommit commit(store, 1 << 20);
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  int together = 0;
+  for (int i = 0; i < 20 && together == 0; ++i) {
+    for (int n = 0; n < 4; ++n) commit.append(kThree, at(1));
+    ASSERT_TRUE(flush(commit));  // behind the first of the four, which had a batch of its own
+    uint64_t last = 0;
+    for (int n = 0; n < 3; ++n) {
+      last = commit.append(kOne, at(1));
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    while (commit.durable() < last) std::this_thread::yield();
+    together += store.last_size == 3;
+  }
+  EXPECT_GT(together, 0);
+}
+
+TEST(GroupCommit, NobodyWaitsForThoseWhoDoNotComeBack) {
+  HeldStore store;
+  store.let_go.count_down();
+  GroupCommit commit(store, 1 << 20);
+  commit.start(at(0), [](uint64_t) {}, [](const Error&) { FAIL(); });
+  for (int i = 0; i < 100; ++i) commit.append(kThree, at(1));
+  const uint64_t last = commit.append(kThree, at(1));
+  while (commit.durable() < last) std::this_thread::yield();
+  const uint64_t alone = commit.append(kOne, at(2));
+  while (commit.durable() < alone) std::this_thread::yield();
+  EXPECT_EQ(store.sizes.back(), 1u);
+  commit.stop();
 }
 
 TEST(GroupCommit, ABatchIsNeverStampedEarlierThanTheOneBefore) {
