@@ -18,7 +18,7 @@ Hold::State::State(Granted granted, std::shared_ptr<client::Caller> caller, std:
       keeper_(std::move(keeper)),
       lease_(granted_.lease, granted_.sent_at,
              caller_->has_several() ? client::Lease::kShareOfSeveral : client::Lease::kShare),
-      last_sent_(granted_.sent_at) {}
+      last_progress_(granted_.sent_at) {}
 
 std::shared_ptr<Keeper> Hold::State::keeper() const {
   const Locked lock(mutex_);
@@ -59,7 +59,7 @@ Expected<void> Hold::State::renew() {
   {
     const Locked lock(mutex_);
     progress = std::exchange(progress_, std::nullopt);
-    last_sent_ = now();
+    if (progress) last_progress_ = now();
   }
   const auto reply =
       caller_->call({.target = "/renew",
@@ -167,7 +167,7 @@ void Hold::State::let_go() {
 Hold::Clock::time_point Hold::State::renewal_time() const {
   if (ended_ || lost_) return client::Lease::kNever;
   Clock::time_point time = lease_.renew_at();
-  if (progress_) time = std::min(time, last_sent_ + kProgressEvery);
+  if (progress_) time = std::min(time, last_progress_ + kProgressEvery);
   return std::max(time, not_before_);
 }
 
@@ -179,8 +179,12 @@ Hold::Clock::time_point Hold::State::next_renewal() const {
 std::optional<Hold::State::Renewal> Hold::State::renewal_due(Clock::time_point now) {
   const Locked lock(mutex_);
   if (renewal_time() > now) return std::nullopt;
-  last_sent_ = now;
-  return Renewal{.state = shared_from_this(), .progress = std::exchange(progress_, std::nullopt)};
+  Renewal renewal{.state = shared_from_this(), .progress = std::nullopt};
+  if (progress_ && now >= last_progress_ + kProgressEvery) {  // a short lease is renewed more often than that
+    last_progress_ = now;
+    renewal.progress = std::exchange(progress_, std::nullopt);
+  }
+  return renewal;
 }
 
 void Hold::State::renewed(Clock::time_point sent_at, std::chrono::milliseconds lease) {

@@ -87,8 +87,8 @@ class Hold::State : public std::enable_shared_from_this<Hold::State> {
   client::Lease lease_ TS_GUARDED_BY(mutex_);
   bool lost_ TS_GUARDED_BY(mutex_) = false;                         // the server said so
   std::optional<client::Progress> progress_ TS_GUARDED_BY(mutex_);  // not yet sent
-  Clock::time_point last_sent_ TS_GUARDED_BY(mutex_);
-  Clock::time_point not_before_ TS_GUARDED_BY(mutex_){};  // after a renewal that failed
+  Clock::time_point last_progress_ TS_GUARDED_BY(mutex_);           // when some was sent
+  Clock::time_point not_before_ TS_GUARDED_BY(mutex_){};            // after a renewal that failed
   std::function<void(HoldState)> callback_ TS_GUARDED_BY(mutex_);
   HoldState told_ TS_GUARDED_BY(mutex_) = HoldState::held;
   std::thread::id telling_ TS_GUARDED_BY(mutex_);

@@ -127,6 +127,27 @@ TEST_F(Keeping, SendsProgressAtMostOnceASecond) {
   EXPECT_EQ(calls(), 2u);
 }
 
+TEST_F(Keeping, SendsProgressAtMostOnceASecondHoweverOftenAShortLeaseIsRenewed) {
+  hold.detach();
+  test.transport->then(answer(200, kAcquired));
+  Hold brief = take(1500ms);
+  const auto start = test.timing->now();
+  std::vector<Milliseconds> sent;
+  test.transport->otherwise = [&](const Exchange& exchange) {
+    if (exchange.body.find("\"done\"") != std::string::npos)
+      sent.push_back(std::chrono::duration_cast<Milliseconds>(test.timing->now() - start));
+    return answer(200, R"({"renewed":true,"lease_ms":1500})");
+  };
+  for (uint64_t i = 0; i < 400; ++i) {
+    brief.report_progress(i, 400);
+    test.timing->advance(10ms);
+    step();
+  }
+  EXPECT_EQ(sent, (std::vector<Milliseconds>{1000ms, 2000ms, 3000ms, 4000ms}));
+  EXPECT_GT(calls(), 2 + sent.size()) << "renewals in between";
+  test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
+}
+
 TEST_F(Keeping, NoRateOfProgressDisturbsARenewalInFlight) {
   test.timing->advance(4s);
   bool stopped = false;
