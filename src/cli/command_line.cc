@@ -7,6 +7,7 @@
 #include <numeric>
 #include <utility>
 
+#include "base/did_you_mean.h"
 #include "cli/exit_code.h"
 
 namespace turnstile::cli {
@@ -19,29 +20,6 @@ std::string one_of_text(const std::vector<std::string>& words) {
     out += (i == 0 ? "" : i + 1 == words.size() ? " or " : ", ") + words[i];
   }
   return out;
-}
-
-// How many letters must be changed, added or taken away.
-size_t distance(std::string_view a, std::string_view b) {
-  std::vector<size_t> row(b.size() + 1);
-  std::iota(row.begin(), row.end(), size_t(0));
-  for (size_t i = 1; i <= a.size(); ++i) {
-    size_t diagonal = std::exchange(row[0], i);
-    for (size_t j = 1; j <= b.size(); ++j) {
-      const size_t above = row[j];
-      row[j] = std::min({above + 1, row[j - 1] + 1, diagonal + (a[i - 1] != b[j - 1] ? 1 : 0)});
-      diagonal = above;
-    }
-  }
-  return row[b.size()];
-}
-
-// "; did you mean x?", if one of the words is near.
-std::string did_you_mean(const std::string& word, const std::vector<std::string>& words) {
-  const auto nearest =
-      std::ranges::min_element(words, {}, [&](const std::string& other) { return distance(word, other); });
-  if (nearest == words.end() || distance(word, *nearest) > std::max<size_t>(1, word.size() / 2)) return "";
-  return fmt::format("; did you mean {}?", *nearest);
 }
 
 std::string given_words(const CLI::App& command) {

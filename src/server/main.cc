@@ -59,8 +59,9 @@ void reload(App& app) {
   app.reload();
 }
 
-int run(Settings settings) {
+int run(Settings settings, const std::vector<std::string>& notices) {
   set_log(settings.log_level, settings.log_format);
+  for (const std::string& notice : notices) log_warning(notice);
   const DaemonSignals signals{SIGTERM, SIGINT, SIGHUP};  // before any thread starts
 
   Result<std::vector<UniqueFd>> listeners = take_listeners(settings);
@@ -101,7 +102,7 @@ int main_with(int argc, char** argv) {
   const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
   if (!line) return fail_with(line.error());
   if (line->run && !line->run->copy_from.empty()) return copy(*line->run);
-  if (line->run) return run(*line->run);
+  if (line->run) return run(*line->run, line->notices);
   std::fputs(line->print.c_str(), stdout);
   return 0;
 }

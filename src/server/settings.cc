@@ -9,6 +9,7 @@
 #include <filesystem>
 #include <fstream>
 
+#include "base/did_you_mean.h"
 #include "base/version.h"
 #include "http/listener.h"
 
@@ -26,7 +27,7 @@ std::string environment_name(const std::string& setting) {
 std::string help_text() {
   std::string text =
       "turnstiled: a lock server that knows how the work ended\n\n"
-      "  turnstiled [--listen HOST:PORT]... [--store memory|file:DIR] [option]...\n\n"
+      "  turnstiled [--listen HOST:PORT]... [--store file:DIR|etcd://...|memory] [option]...\n\n"
       "examples\n"
       "  turnstiled                                        127.0.0.1:8086, state in ./turnstile-data\n"
       "  turnstiled --store memory --listen 127.0.0.1:0    forgets all at its end; prints which port it "
@@ -54,6 +55,18 @@ struct Flags {
   bool help = false, version = false;
 };
 
+std::string unknown_words(const std::vector<std::string>& words) {
+  std::vector<std::string> known = {"--config", "--help", "--version"};
+  for (const SettingRow& row : setting_rows()) known.push_back("--" + row.name);
+  for (const std::string& word : words) {
+    if (!word.starts_with("--")) continue;
+    const std::string name = word.substr(0, word.find('='));
+    return fmt::format("there is no option {}{}; see turnstiled --help", name, did_you_mean(name, known));
+  }
+  return fmt::format("'{}' is not expected here: every setting has a name; see turnstiled --help",
+                     words.empty() ? "" : words.front());
+}
+
 Result<Flags> read_flags(int argc, const char* const* argv) {
   Flags flags;
   CLI::App cli;
@@ -70,6 +83,8 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
   }
   try {
     cli.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    return fail(unknown_words(cli.remaining()));
   } catch (const CLI::Error& error) {
     return fail(fmt::format("{}; see turnstiled --help", error.what()));
   }
@@ -113,7 +128,8 @@ Result<Values> read_file(const std::string& path) {
       values[key] = std::move(texts);
     }
   } catch (const toml::parse_error& error) {
-    return fail(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+    return fail(fmt::format("{}:{}: {}; texts are in quotes: name = \"value\"", path,
+                            error.source().begin.line, error.description()));
   }
   for (const auto& [key, texts] : values) {
     bool known = false;
@@ -150,6 +166,18 @@ Values read_environment(const Environment& environment) {
     values[row.name] = row.repeatable ? split(*value) : std::vector{*value};
   }
   return values;
+}
+
+// Somebody who changes the file wonders why nothing changes: a unit's environment is easily forgotten.
+std::vector<std::string> overridden(const Values& environment, const Values& file, const std::string& path) {
+  std::vector<std::string> notices;
+  for (const auto& [name, texts] : environment) {
+    const auto found = file.find(name);
+    if (found != file.end() && found->second != texts)
+      notices.push_back(
+          fmt::format("{} in the environment wins over '{}' in {}", environment_name(name), name, path));
+  }
+  return notices;
 }
 
 Result<void> check_tls(const http::TlsFiles& tls) {
@@ -201,6 +229,9 @@ Result<void> check_listen(const Settings& settings) {
                     settings.listen.front()));
   const bool asks = !settings.credentials.empty() || !settings.tls.client_ca.empty();
   for (const std::string& address : settings.listen) {
+    if (address.find(':') == address.npos)
+      return fail(fmt::format("--listen {}: that is no address; give HOST:PORT, for example 127.0.0.1:8086",
+                              address));
     if (settings.insecure || http::is_loopback(address)) continue;
     const bool tls = address.starts_with("https://") ||
                      (!settings.tls.certificate.empty() && !address.starts_with("http://"));
@@ -223,8 +254,8 @@ Result<void> check_listen(const Settings& settings) {
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment) {
   Result<Flags> flags = read_flags(argc, argv);
   if (!flags) return fail(flags.error().message);
-  if (flags->help) return CommandLine{std::nullopt, help_text()};
-  if (flags->version) return CommandLine{std::nullopt, fmt::format("turnstiled {}\n", kVersion)};
+  if (flags->help) return CommandLine{std::nullopt, help_text(), {}};
+  if (flags->version) return CommandLine{std::nullopt, fmt::format("turnstiled {}\n", kVersion), {}};
 
   struct Source {
     std::string name;
@@ -256,7 +287,9 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
   if (Result<void> completed = complete(settings, environment("PORT")); !completed)
     return fail(completed.error().message);
   if (Result<void> safe = check_listen(settings); !safe) return fail(safe.error().message);
-  return CommandLine{std::move(settings), ""};
+  CommandLine line{std::move(settings), "", {}};
+  if (!config.empty()) line.notices = overridden(sources[1].values, sources[2].values, config);
+  return line;
 }
 
 }  // namespace turnstile

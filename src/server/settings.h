@@ -68,6 +68,7 @@ using Environment = std::function<std::optional<std::string>(const std::string& 
 struct CommandLine {
   std::optional<Settings> run;
   std::string print;
+  std::vector<std::string> notices;  // what whoever starts it ought to know
 };
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment);
 

@@ -1,6 +1,8 @@
 #include "server/settings.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <fstream>
 
@@ -33,7 +35,8 @@ std::string error_of(std::vector<const char*> arguments, const Variables& variab
 }
 
 std::string write_file(const std::string& text) {
-  const std::string path = testing::TempDir() + "turnstile_settings_test.toml";
+  // Tests of this program run beside each other.
+  const std::string path = testing::TempDir() + fmt::format("turnstile_settings_test.{}.toml", getpid());
   std::ofstream(path) << text;
   return path;
 }
@@ -53,6 +56,25 @@ TEST(Settings, FlagsComeBeforeEnvironmentBeforeFile) {
   EXPECT_EQ(settings.engine.claim_timeout, std::chrono::seconds(3));
   EXPECT_EQ(settings.engine.bond_grace, std::chrono::seconds(2));
   EXPECT_EQ(settings.engine.max_hold, std::chrono::seconds(1));
+}
+
+TEST(Settings, WhoeverStartsItIsToldWhatInTheFileDoesNotCount) {
+  const std::string path = write_file("store = \"memory\"\nlog-level = \"error\"\nthreads = 3\n");
+  const Result<CommandLine> line = read(
+      {"--config", path.c_str()},
+      {{"TURNSTILE_STORE", "file:/elsewhere"}, {"TURNSTILE_LOG_LEVEL", "error"}, {"TURNSTILE_SHARDS", "8"}});
+  ASSERT_TRUE(line) << line.error().message;
+  ASSERT_EQ(line->notices.size(), 1u);
+  EXPECT_EQ(line->notices[0], "TURNSTILE_STORE in the environment wins over 'store' in " + path);
+}
+
+TEST(Settings, AMistypedFlagIsToldWithTheOneThatWasMeant) {
+  EXPECT_EQ(error_of({"--retain-complete", "5m"}),
+            "there is no option --retain-complete; did you mean --retain-completed?; see turnstiled --help");
+  EXPECT_EQ(error_of({"memory"}),
+            "'memory' is not expected here: every setting has a name; see turnstiled --help");
+  EXPECT_EQ(error_of({"--listen", "8086"}),
+            "--listen 8086: that is no address; give HOST:PORT, for example 127.0.0.1:8086");
 }
 
 TEST(Settings, TheSeedsEnvironmentWorks) {
