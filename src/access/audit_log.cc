@@ -6,6 +6,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <utility>
@@ -19,8 +20,12 @@ namespace {
 
 constexpr mode_t kMode = 0640;
 constexpr size_t kLongest = 1024;  // bytes of a text in a line
+constexpr size_t kLongestOfStranger = 128;
+constexpr std::chrono::seconds kTellUnlistedEvery{10};
 
-std::string cut(std::string_view text) { return std::string(text.substr(0, kLongest)); }
+std::string cut(std::string_view text, size_t longest = kLongest) {
+  return std::string(text.substr(0, longest));
+}
 
 }  // namespace
 
@@ -66,14 +71,45 @@ Result<void> AuditLog::open_target() {
 
 void AuditLog::write(const AuditEntry& entry) {
   if (kind_ == Kind::off) return;
-  Line line{machine_time().wall(), cut(entry.what), cut(entry.name),    cut(entry.address), cut(entry.call),
-            cut(entry.resource),   cut(entry.node), cut(entry.outcome), entry.count};
+  const bool stranger = entry.name.empty() && entry.what == "refused";
+  Line line{machine_time().wall(),
+            cut(entry.what),
+            cut(entry.name),
+            cut(entry.address),
+            cut(entry.call, stranger ? kLongestOfStranger : kLongest),
+            cut(entry.resource),
+            cut(entry.node),
+            cut(entry.outcome),
+            entry.count};
   {
     const Locked lock(mutex_);
+    if (stranger && !lists_stranger()) {
+      unlisted_ += entry.count;
+      return;
+    }
     if (waiting_.size() >= kMostWaiting) return lost(1);
     waiting_.push_back(std::move(line));
   }
   changed_.notify_one();
+}
+
+bool AuditLog::lists_stranger() {
+  const Duration now = machine_time().steady();
+  const double passed = std::chrono::duration<double>(now - std::exchange(counted_at_, now)).count();
+  strangers_ = std::min<double>(kStrangersAtOnce, strangers_ + passed * kStrangersASecond);
+  if (strangers_ < 1) return false;
+  strangers_ -= 1;
+  return true;
+}
+
+void AuditLog::add_unlisted() {
+  if (unlisted_ == 0) return;
+  Line line{};
+  line.time = machine_time().wall();
+  line.what = "refused";
+  line.outcome = "unlisted";
+  line.count = std::exchange(unlisted_, 0);
+  waiting_.push_back(std::move(line));
 }
 
 void AuditLog::reopen() {
@@ -86,12 +122,22 @@ void AuditLog::reopen() {
 
 void AuditLog::run() {
   std::vector<Line> lines;
+  Duration told_at{};
   for (bool stop = false; !stop;) {
     bool reopen = false;
     lines.clear();
     {
       const Locked lock(mutex_);
-      while (waiting_.empty() && !reopen_ && !stop_) changed_.wait(mutex_);
+      // Woken now and then, for who is not listed wakes nobody.
+      while (waiting_.empty() && !reopen_ && !stop_ && unlisted_ == 0)
+        changed_.wait_for(mutex_, kTellUnlistedEvery);
+      const Duration now = machine_time().steady();
+      if (stop_ || now >= told_at + kTellUnlistedEvery) {
+        if (unlisted_ > 0) told_at = now;
+        add_unlisted();
+      } else if (waiting_.empty() && !reopen_) {
+        changed_.wait_for(mutex_, told_at + kTellUnlistedEvery - now);
+      }
       lines.swap(waiting_);
       reopen = std::exchange(reopen_, false);
       stop = stop_;

@@ -31,11 +31,14 @@ struct AuditEntry {
 };
 
 // Lines go through a queue to a thread that writes them, so that no loop ever waits for a disk. A queue that
-// is full drops them, and says how many it has dropped. Threads: any. Invariant: at most kMostWaiting lines
-// wait.
+// is full drops them, and says how many it has dropped. Anybody can be refused, as often as he likes: of
+// those whom nobody knows only some are listed, and the others counted, so that nobody fills the disk with
+// them. Threads: any. Invariant: at most kMostWaiting lines wait.
 class AuditLog {
  public:
   static constexpr size_t kMostWaiting = 8192;
+  // Refusals of somebody without a name: so many at once, and so many a second for longer.
+  static constexpr unsigned kStrangersAtOnce = 200, kStrangersASecond = 10;
 
   // `target`: empty: the ordinary log; "off"; "journal": systemd's; else a file, which is appended to.
   static Result<std::unique_ptr<AuditLog>> open(
@@ -60,6 +63,8 @@ class AuditLog {
   AuditLog(Kind kind, std::string target) : kind_(kind), target_(std::move(target)) {}
   Result<void> open_target();
   void run();
+  bool lists_stranger() TS_REQUIRES(mutex_);
+  void add_unlisted() TS_REQUIRES(mutex_);
   void put(const Line& line);
   void put_in_journal(const std::string& text);
   void lost(uint64_t count) { dropped_.fetch_add(count, std::memory_order_relaxed); }
@@ -72,6 +77,9 @@ class AuditLog {
   Mutex mutex_;
   std::condition_variable_any changed_;
   std::vector<Line> waiting_ TS_GUARDED_BY(mutex_);
+  double strangers_ TS_GUARDED_BY(mutex_) = kStrangersAtOnce;  // that may be listed now,
+  Duration counted_at_ TS_GUARDED_BY(mutex_){};                // as of then
+  uint64_t unlisted_ TS_GUARDED_BY(mutex_) = 0;
   bool reopen_ TS_GUARDED_BY(mutex_) = false;
   bool stop_ TS_GUARDED_BY(mutex_) = false;
   std::jthread thread_;

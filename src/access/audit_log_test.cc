@@ -64,6 +64,31 @@ TEST_F(AuditLogTest, AFileThatWasMovedAwayIsMadeAnew) {
   EXPECT_EQ(lines(path("audit")).size(), 1u);
 }
 
+TEST_F(AuditLogTest, NobodyFillsTheDiskWithHisRefusals) {
+  const std::string long_path(1000, 'a');
+  const AuditEntry stranger{"refused", {}, "10.0.0.9", long_path, {}, {}, "foreign_origin"};
+  {
+    auto log = AuditLog::open(path("audit"));
+    ASSERT_TRUE(log);
+    for (int i = 0; i < 5'000; ++i) (*log)->write(stranger);
+    for (int i = 0; i < 500; ++i) (*log)->write(kEntry);  // somebody who is known is listed each time
+  }
+  uint64_t strangers = 0, listed = 0, known = 0;
+  for (const std::string& line : lines(path("audit"))) {
+    EXPECT_LT(line.size(), 400u);
+    if (line.find("\"node-a\"") != line.npos) {
+      ++known;
+      continue;
+    }
+    ++listed;
+    strangers += std::stoull(line.substr(line.find("\"count\":") + 8));
+  }
+  EXPECT_EQ(known, 500u);
+  EXPECT_EQ(strangers, 5'000u) << "each is counted";
+  EXPECT_GE(listed, 200u);
+  EXPECT_LT(listed, 1'500u) << "as many as come at once, and ten for each second that this took";
+}
+
 TEST_F(AuditLogTest, WhereTheFileCannotBeMadeItSaysSo) {
   EXPECT_NE(AuditLog::open(path("no/audit")).error().message.find("cannot be opened"), std::string::npos);
 }
