@@ -27,6 +27,7 @@ class InBuffer {
   char* data() { return block_.get() + begin_; }
   size_t size() const { return end_ - begin_; }
   bool empty() const { return begin_ == end_; }
+  size_t capacity() const { return capacity_; }
   std::string_view view() const { return {block_.get() + begin_, size()}; }
 
   char* tail() { return block_.get() + end_; }
@@ -51,7 +52,12 @@ class InBuffer {
       end_ -= begin_;
       begin_ = 0;
     }
-    if (room() == 0 && capacity_ < limit) replace(std::min(4 * capacity_, limit));
+    if (room() == 0 && capacity_ < limit) replace(next_capacity(limit));
+  }
+  // How large prepare() would make it.
+  size_t next_capacity(size_t limit) const {
+    if (empty()) return kStart;
+    return room() == 0 && begin_ == 0 && capacity_ < limit ? std::min(4 * capacity_, limit) : capacity_;
   }
 
  private:

@@ -173,6 +173,8 @@ void Connection::handle(Incoming& incoming) {
     if (notified_) enter(State::ending);  // by close_when_written(), which ends the waiting
   }
   reader_.finish(in_);
+  // A large one is not kept until the next request, which may never come.
+  if (in_.empty() && in_.capacity() > InBuffer::kStart) prepare_input(0);
 }
 
 void Connection::append(const Response& response) {
@@ -286,15 +288,27 @@ bool Connection::read() {
 bool Connection::make_room() {
   if (discards_input()) {
     in_.clear();
-    in_.prepare(0);
+    prepare_input(0);
   } else if (may_handle()) {
     reader_.compact(in_);
-    in_.prepare(reader_.wanted(loop_.limits()));
+    if (!prepare_input(reader_.wanted(loop_.limits()))) {
+      refuse(429, "The server has as much of unfinished requests as it takes; try again later.");
+      loop_.schedule(*this);
+      return false;
+    }
     TS_CHECK(in_.room() > 0, "a request within its limits fits the buffer");
   } else {
-    in_.prepare(0);  // only to notice what happens to the connection
+    prepare_input(0);  // only to notice what happens to the connection
   }
   return in_.room() > 0;
+}
+
+bool Connection::prepare_input(size_t limit) {
+  const size_t before = in_.capacity();
+  if (!loop_.may_take_input(before, in_.next_capacity(limit))) return false;
+  in_.prepare(limit);
+  loop_.note_input(before, in_.capacity());
+  return true;
 }
 
 bool Connection::discard(size_t count) {

@@ -110,6 +110,8 @@ class Connection final : public Source {
   bool read();
   void read_later();
   bool make_room();
+  // False: the loop has taken as much of requests that are not whole as it may.
+  bool prepare_input(size_t limit);
   bool discard(size_t count);
   void on_end_of_input();
   bool may_handle() const;

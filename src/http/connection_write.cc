@@ -136,6 +136,7 @@ void Connection::close_now() {
   enter(State::closed);
   if (stream_) loop_.statistics().streams_open.fetch_sub(1, std::memory_order_relaxed);
   gate_hook_.unlink();
+  loop_.note_input(in_.capacity(), 0);
   if (out_) {
     for (Receipt& receipt : out_->receipts) receipt.lost = true;
     loop_.give_buffer(std::move(out_));

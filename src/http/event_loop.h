@@ -75,6 +75,12 @@ class EventLoop final : public Loop {
   void hold_back(Connection& connection);
   // Takes over the receipts of what has been written, or never will be.
   void collect(OutBuffer& buffer);
+  // A connection's buffer for what comes in becomes larger or smaller. The first block, which each has, does
+  // not count: what does is of requests that say they are large.
+  bool may_take_input(size_t before, size_t after) const {
+    return after <= before || input_ + large(after) - large(before) <= limits_.max_loop_input;
+  }
+  void note_input(size_t before, size_t after) { input_ += large(after) - large(before); }
   // How much of it the kernel did not take has changed.
   void note_unsent(Connection& connection, bool has_taken);
   void update_deadline(Connection& connection) {
@@ -83,6 +89,8 @@ class EventLoop final : public Loop {
   void closed(Connection& connection);
 
  private:
+  static size_t large(size_t capacity) { return capacity - std::min(capacity, InBuffer::kStart); }
+
   template <Connection::Hook Connection::* hook>
   using List =
       boost::intrusive::list<Connection, boost::intrusive::member_hook<Connection, Connection::Hook, hook>,
@@ -131,6 +139,7 @@ class EventLoop final : public Loop {
   uint64_t last_number_ = 0;  // of connections
   size_t open_ = 0;
   bool draining_ = false;
+  size_t input_ = 0;                          // of all that came and is not whole
   size_t unsent_ = 0;                         // what the kernel did not take, of all slow readers
   std::vector<Receipt> collected_, written_;  // for on_written(): of this turn; the ones it is given
   std::vector<std::unique_ptr<OutBuffer>> spare_buffers_;

@@ -105,6 +105,8 @@ struct Limits {
   std::string large_body_path = "/batch";
   size_t max_connections = 60'000;         // all loops together
   size_t max_stream_backlog = 256 * 1024;  // bytes that wait to be written to one stream; more: it is full
+  size_t max_loop_input =
+      64 * 1024 * 1024;  // of requests that have not come whole, all of a loop: more are refused
   size_t max_loop_backlog = 256 * 1024 * 1024;  // ... to all slow readers of a loop; more: the slowest go
   Duration header_timeout = std::chrono::seconds(10);
   Duration handshake_timeout = std::chrono::seconds(10);

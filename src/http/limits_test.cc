@@ -169,5 +169,47 @@ TEST(Limits, ConnectionsBeyondTheLimitAreToldToComeBackLater) {
   EXPECT_TRUE(served);
 }
 
+// Without it 1 MiB a connection, whoever it is: sixty gigabytes.
+TEST(Limits, UnfinishedRequestsTakeBoundedMemoryInAllAndFinishedOnesNone) {
+  Limits limits;
+  limits.large_body_path = "/echo";
+  limits.max_loop_input = 3 * 1024 * 1024;
+  TestServer server(limits);
+  const std::string whole = post("/echo", std::string(limits.max_batch_body, 'x'));
+  // One behind the other, each kept open: what was answered takes nothing any more.
+  std::vector<std::unique_ptr<Client>> clients;
+  for (int i = 0; i < 8; ++i) {
+    clients.push_back(std::make_unique<Client>(server.address()));
+    clients.back()->send(whole);
+    const auto answer = clients.back()->receive();
+    ASSERT_TRUE(answer);
+    EXPECT_EQ(answer->status, 200u);
+  }
+  // At the same time, each without its last byte: some are told to come again.
+  const std::string_view unfinished = std::string_view(whole).substr(0, whole.size() - 1);
+  std::vector<std::jthread> senders;  // the refused one is not read any further
+  for (const auto& client : clients)
+    senders.emplace_back([&client, unfinished] { client->send(unfinished); });
+  const auto refused = [&] {
+    return std::ranges::count_if(clients, [](const auto& client) { return client->has_input(); });
+  };
+  while (refused() < 5) std::this_thread::yield();
+  senders.clear();
+  size_t finished = 0, told = 0;
+  for (const auto& client : clients) {
+    if (!client->has_input()) client->send("x");
+    const auto answer = client->receive();
+    finished += answer && answer->status == 200;
+    told += answer && answer->status == 429 && answer->head.find("Retry-After: 1") != std::string::npos;
+  }
+  EXPECT_LE(finished, 3u);
+  EXPECT_GE(finished, 1u);
+  EXPECT_EQ(finished + told, clients.size());
+  clients.clear();
+  Client later(server.address());
+  later.send(whole);
+  EXPECT_EQ(later.receive()->status, 200u) << "what has gone takes nothing";
+}
+
 }  // namespace
 }  // namespace turnstile::http
