@@ -21,6 +21,9 @@ namespace turnstile::http {
 namespace {
 
 constexpr size_t kLargestRecord = SSL3_RT_MAX_PLAIN_LENGTH;
+// New keys and the like, of which a client may send as many as it likes, each as dear to us as a request. No record
+// that says something is larger.
+constexpr size_t kMostWithoutAWord = 3 * kLargestRecord;
 
 // What a name may consist of to be compared, logged and used as a node's name.
 bool is_plain_name(std::string_view name) {
@@ -57,6 +60,8 @@ struct TlsSession::Wire {
       return -1;
     }
     session.at_end_ = count == 0;
+    if (session.greeted_) session.without_a_word_ += size_t(count);
+    if (session.without_a_word_ > kMostWithoutAWord) return -1;
     // Less than there was room for: that was all, unless the end is behind it.
     session.drained_ = count < room && !session.hung_up_;
     return int(count);
@@ -143,7 +148,10 @@ bool TlsSession::is_resumed() const { return SSL_session_reused(ssl_.get()) == 1
 
 ssize_t TlsSession::receive(char* to, size_t room) {
   const int result = broken_ ? -1 : SSL_read(ssl_.get(), to, int(std::min(room, size_t(INT_MAX))));
-  if (result > 0) return result;
+  if (result > 0) {
+    without_a_word_ = 0;
+    return result;
+  }
   const int error = broken_ ? SSL_ERROR_SSL : SSL_get_error(ssl_.get(), result);
   if (error == SSL_ERROR_ZERO_RETURN) return 0;
   if (error == SSL_ERROR_WANT_READ) {

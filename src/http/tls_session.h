@@ -73,6 +73,7 @@ class TlsSession {
   bool at_end_ = false;   // ... and has been
   bool broken_ = false;   // OpenSSL must not be asked for more
   bool greeted_ = false;
+  size_t without_a_word_ = 0;  // bytes that have come since the last that said something
 };
 
 }  // namespace turnstile::http

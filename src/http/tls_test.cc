@@ -65,6 +65,27 @@ TEST_F(Tls, DoesNotRenegotiate) {
   EXPECT_LE(SSL_do_handshake(client.ssl()), 0);
 }
 
+// Each costs the server as much as a request, and there is no end to them.
+TEST_F(Tls, CutsOffWhoSendsNothingButNewKeys) {
+  TestServer server({}, 1, kAddress, certificates_.server());
+  const auto renew_keys = [](Client& client, int times) {
+    for (int i = 0; i < times; ++i) {
+      if (SSL_key_update(client.ssl(), SSL_KEY_UPDATE_NOT_REQUESTED) != 1) return false;
+      if (SSL_do_handshake(client.ssl()) != 1) return false;
+    }
+    return true;
+  };
+  Client some(server.address(), ClientTls{.version = TLS1_3_VERSION});
+  for (int round = 0; round < 5; ++round) {
+    EXPECT_TRUE(renew_keys(some, 20));
+    EXPECT_EQ(ask(some, "/peer"), "tls 127.0.0.1 - ") << "who says something else, too, may";
+  }
+  Client many(server.address(), ClientTls{.version = TLS1_3_VERSION});
+  EXPECT_EQ(ask(many, "/peer"), "tls 127.0.0.1 - ");
+  renew_keys(many, 10'000);
+  EXPECT_EQ(ask(many, "/peer"), "no answer");
+}
+
 TEST_F(Tls, SpeaksHttp11ByAlpnAndNothingElse) {
   using namespace std::string_view_literals;
   TestServer server({}, 1, kAddress, certificates_.server());
