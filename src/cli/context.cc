@@ -1,6 +1,7 @@
 #include "cli/context.h"
 
 #include <cstdlib>
+#include <cstring>
 
 #include "base/daemon.h"
 #include "cli/settings_file.h"
@@ -18,6 +19,8 @@ void fill(std::string& value, std::string otherwise) {
 
 Result<void> Context::complete() {
   const std::string secret = from_environment("TURNSTILE_CREDENTIAL").value_or("");
+  // Where it stands, too: a command that we run could read it in /proc.
+  if (char* const place = std::getenv("TURNSTILE_CREDENTIAL")) explicit_bzero(place, std::strlen(place));
   unsetenv("TURNSTILE_CREDENTIAL");
   if (credential_file.empty()) credential = secret;
   if (credential_file.empty() && credential.empty())

@@ -40,7 +40,9 @@ http::Handled LoopHandler::refer(const Request& request, Responder& responder, c
 // What lives by its connection cannot be passed on: the leader would see ours.
 bool LoopHandler::forward(const Request& request) {
   if (request.path == "/events" || request.path.ends_with("/subscribe")) return false;
-  if (request.body.find("\"monitor\"") != std::string_view::npos) return false;
+  // Letters may be written as \u…, and nobody needs that in a body: who does is sent to the leader.
+  for (const char* sign : {"\"monitor\"", "\\u"})
+    if (request.body.find(sign) != std::string_view::npos) return false;
   // Nor can a certificate, or the user of a unix socket; a secret can.
   if (admission_.who() != nullptr && request.authorization.empty()) return false;
   const http::ConnectionId connection = request.connection;
