@@ -134,7 +134,10 @@ int skip(const Context& context, const ExecOptions& options, const LockResult& r
   const std::string who = work.node_id.empty() ? fmt::format("{} has been done already", options.lane_text())
                                                : fmt::format("{} did {}", work.node_id, options.lane_text());
   say(context, options, std::move(state),
-      fmt::format("skipped: {}{}", who, work.ago ? fmt::format(" {} ago", show_duration(*work.ago)) : ""));
+      fmt::format("skipped: {}{}{}", who, work.ago ? fmt::format(" {} ago", show_duration(*work.ago)) : "",
+                  options.print_result && work.result.empty()
+                      ? "; it left no result (a command writes it to $TURNSTILE_RESULT_FD)"
+                      : ""));
   if (options.print_result && !work.result.empty()) fmt::print("{}\n", work.result);
   return options.skip_code;
 }
@@ -161,6 +164,14 @@ int exec(const Context& context, const ExecOptions& options) {
     return report(context.output, "interrupted; the place in the queue is given up", "interrupted",
                   kSignalled + wait.signal);
   }
+  if (!wait.result && wait.result.error().code == ErrorCode::failed) {
+    ClientError error = wait.result.error();
+    error.message = fmt::format(
+        "{} failed for good elsewhere ({}), and nobody tries again as long as that is remembered; "
+        "sooner: turnstile forget {} {}",
+        options.lane_text(), error.message, options.lane.type, options.lane.resource);
+    return context.fail(error);
+  }
   if (!wait.result) return context.fail(wait.result.error());
   if (wait.result->skipped()) return skip(context, options, *wait.result);
   Hold hold = std::move(wait.result->hold);
@@ -185,7 +196,8 @@ int exec(const Context& context, const ExecOptions& options) {
 // What exec and once have in common.
 void add_options(Command& command, const std::shared_ptr<ExecOptions>& options) {
   command.duration("--wait", options->wait, "how long to wait for one's turn (for ever)");
-  command.duration("--lease", options->lease, "how soon a lost connection costs the hold (10s)");
+  command.duration("--lease", options->lease,
+                   "how soon a lost connection costs the hold (10s; 15s with several servers)");
   command.duration("--timeout", options->timeout,
                    "how long the command may take; then it has failed (for ever)");
   command.option("--info", options->info, "free text for people");
@@ -217,7 +229,7 @@ void add_exec_command(Command& program, Context& context) {
       fmt::format(
           "  turnstile exec pull sha256:4f5a -- fetch-layer sha256:4f5a\n"
           "  turnstile exec migrate db --wait 10m -- ./migrate.sh\n"
-          "TYPE decides what a success means. pull, delete: those who wait skip. update and any name\n"
+          "TYPE decides what a success means. once, pull, delete: those who wait skip. update and any name\n"
           "that the server does not know (also a mistyped \"Pull\"): a plain mutex, everybody runs,\n"
           "one after the other. For a job that is to run once: turnstile once.\n{}",
           kEnvironment));

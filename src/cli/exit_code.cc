@@ -16,15 +16,18 @@ std::string_view advice(const ClientError& error) {
   switch (error.code) {
     case ErrorCode::unavailable:
       if (error.reason == "no_leader" || error.reason == "not_leader") return "; see turnstile status";
+      if (error.message.find("resolve") != error.message.npos)
+        return "; check the name in --server or TURNSTILE_SERVER";
+      if (error.message.find("plain HTTP") != error.message.npos) return "";
       return "; is turnstiled running there? name another with --server or TURNSTILE_SERVER";
     case ErrorCode::unauthenticated:
       // 403: it is known who asks.
-      if (error.reason == "forbidden") return "";
+      if (error.reason == "forbidden" || error.reason == "foreign_origin") return "";
       return "; show a credential that the server knows with --credential-file, or a certificate with --cert "
              "and "
              "--key";
     case ErrorCode::busy:
-      return "; wait for it with --wait";
+      return "; wait for it, for example with --wait 30s";
     default:
       return "";
   }

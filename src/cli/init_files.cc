@@ -128,7 +128,8 @@ std::string init_readme(const InitOptions& options) {
   return fmt::format(
       "What goes where\n"
       "===============\n\n"
-      "Each machine gets its own folder, and no other one. Copy it, for example with scp -rp:\n\n"
+      "Each machine gets its own folder, and no other one. Copy its files, for example with scp -p "
+      "FOLDER/*:\n\n"
       "{0}\n"
       "On a server: its files belong to the user that turnstiled runs as (chown -R turnstile: {1}), then\n\n"
       "  turnstiled --config {1}/turnstiled.toml\n\n"

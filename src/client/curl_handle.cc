@@ -54,7 +54,9 @@ TransportError error_of(CURLcode code, bool maybe_sent, std::string_view detail)
   const std::string more = detail.empty() ? error.message : std::string(detail);
   switch (code) {
     case CURLE_SSL_CONNECT_ERROR:
-      error.message = "TLS: " + more;
+      error.message = more.find("wrong version number") == more.npos
+                          ? "TLS: " + more
+                          : "that port speaks plain HTTP and not TLS; use http:// for it";
       [[fallthrough]];
     case CURLE_COULDNT_CONNECT:
     case CURLE_COULDNT_RESOLVE_HOST:
@@ -71,7 +73,9 @@ TransportError error_of(CURLcode code, bool maybe_sent, std::string_view detail)
     case CURLE_PEER_FAILED_VERIFICATION:
       error.fault = Fault::untrusted;
       error.maybe_sent = false;
-      error.message = more + "; name the CA that signs its certificate, and the host as it is in there";
+      error.message = more +
+                      "; name the CA that signs its certificate (--ca FILE, TURNSTILE_CA), and the host as "
+                      "it is in there";
       break;
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:
