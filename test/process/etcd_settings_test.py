@@ -28,9 +28,10 @@ class EtcdCase(unittest.TestCase):
         return made.start()
 
     def refused(self, *flags, code=2):
-        """The one line of a server that does not start."""
+        """The one line of a server that does not start. It ends while gRPC may be in the middle of a handshake, whose memory
+        then belongs to nobody: that is not what a sanitizer is to tell."""
         done = subprocess.run([harness.binary(), *flags], capture_output=True, text=True, timeout=harness.PATIENCE,
-                              env=harness.plain_environment(), check=False)
+                              env=harness.plain_environment(ASAN_OPTIONS="detect_leaks=0"), check=False)
         self.assertEqual(done.returncode, code, done.stderr)
         lines = [line for line in done.stderr.splitlines() if line.startswith("turnstiled: ")]
         self.assertEqual(len(lines), 1, done.stderr)
