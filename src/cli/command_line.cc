@@ -142,7 +142,10 @@ Command Command::command(const std::string& name, const std::string& description
                          const std::string& examples) {
   CLI::App* command = app_->add_subcommand(name, description);
   command->fallthrough();  // --server and the like may stand behind the command, too
-  command->footer("Examples:\n" + examples + "\n" + exit_code_help());
+  command->footer(
+      "Examples:\n" + examples +
+      "\nEvery command also takes --server, --node, --output and the others of turnstile --help.\n" +
+      exit_code_help());
   return Command(*command);
 }
 

@@ -187,7 +187,7 @@ void add_look_commands(Command& program, Context& context) {
                       "  turnstile list --prefix sha256: --type pull --output json\n");
   command.option("--prefix", filter->prefix, "only resources that begin so");
   command.option("--type", filter->type, "only this operation");
-  command.option("--state", filter->state, "only lanes in this state")
+  command.option("--state", filter->state, "only lanes in this state: idle, held, waiting, completed")
       .one_of({"idle", "held", "waiting", "completed"});
   command.option("--limit", filter->limit, "at most so many (all)");
   command.runs(context, filter, list);
