@@ -116,7 +116,7 @@ std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
 }  // namespace
 
 Option Option::required(bool required) { return Option(option_->required(required)); }
-Option Option::one_of(std::vector<std::string> words) {
+Option Option::one_of(const std::vector<std::string>& words) {
   const auto check = [words](const std::string& word) {
     return std::ranges::count(words, word) > 0
                ? std::string()
@@ -181,12 +181,13 @@ Option Command::list(const std::string& name, std::vector<int>& values, const st
 
 Option Command::duration(const std::string& name, std::optional<Milliseconds>& value,
                          const std::string& description) {
-  const auto take = [name, &value](const std::string& text) {
-    const Result<Milliseconds> parsed = parse_duration(text);
+  const CLI::callback_t take = [name, &value](const CLI::results_t& texts) {
+    const Result<Milliseconds> parsed = parse_duration(texts.front());
     if (!parsed) throw CLI::ValidationError(name, parsed.error().message);
     value = *parsed;
+    return true;
   };
-  return Option(app_->add_option_function<std::string>(name, take, description)->type_name("DURATION"));
+  return Option(app_->add_option(name, take, description)->type_name("DURATION")->type_size(1));
 }
 
 Option Command::flag(const std::string& name, bool& value, const std::string& description) {

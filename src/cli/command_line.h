@@ -26,7 +26,7 @@ class Option {
   explicit Option(CLI::Option* option) : option_(option) {}
 
   Option required(bool required = true);
-  Option one_of(std::vector<std::string> words);
+  Option one_of(const std::vector<std::string>& words);
   Option between(int least, int most);
   Option between(double least, double most);
   Option needs(Option other);
@@ -69,7 +69,8 @@ class Command {
   void when_given(std::function<void()> act);
   // Chooses `run`. `options` live as long as it.
   template <class Options>
-  void runs(Context& context, std::shared_ptr<Options> options, int (*run)(const Context&, const Options&)) {
+  void runs(Context& context, const std::shared_ptr<Options>& options,
+            int (*run)(const Context&, const Options&)) {
     when_given([&context, options, run] {
       context.run = [&context, options, run] { return run(context, *options); };
     });

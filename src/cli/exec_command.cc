@@ -108,8 +108,8 @@ int release(const Context& context, const ExecOptions& options, const Signals& s
   std::optional<StopOnSignal> stop;  // the command has ended: whoever sends one now means us
   try {
     stop.emplace(signals);
-  } catch (
-      const std::system_error&) {  // no thread to be had; what the command did is to be told all the same
+  } catch (const std::system_error&) {
+    stop.reset();  // no thread to be had; what the command did is to be told all the same
   }
   const Expected<Released> released = hold.release(work, stop ? stop->token() : std::stop_token());
   if (!released && stop && stop->signal() != 0) hold.detach();

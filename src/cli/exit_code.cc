@@ -52,7 +52,7 @@ constexpr std::array kNames = {Name{"\"lease_ms\"", "--lease"},
 
 // "must be from 100 to 86400000" of a field in milliseconds, as durations.
 std::string with_durations(std::string_view rest) {
-  const std::string text(rest);
+  std::string text(rest);
   unsigned long long least = 0, most = 0;
   int used = 0;
   if (std::sscanf(text.c_str(), " must be from %llu to %llu%n", &least, &most, &used) != 2) return text;

@@ -102,7 +102,7 @@ void Hold::State::keep_bond(Subscription bond) {
 std::optional<Expected<Released>> Hold::State::begin_release(const WorkResult& result) {
   const Locked lock(mutex_);
   while (releasing_) changed_.wait(mutex_);
-  if (outcome_) return *outcome_;
+  if (outcome_) return outcome_;
   if (!result_) result_ = result;
   ended_ = releasing_ = true;
   if (keeper_) keeper_->remove(this);
@@ -233,7 +233,8 @@ void Hold::State::tell_changes(Clock::time_point now) {
   }
   try {
     callback(state);
-  } catch (...) {  // the caller's own; there is nobody here to tell
+  } catch (...) {
+    callback = nullptr;  // the caller's own; there is nobody here to tell
   }
   callback = nullptr;
   const Locked lock(mutex_);
