@@ -21,8 +21,8 @@ namespace turnstile::http {
 namespace {
 
 constexpr size_t kLargestRecord = SSL3_RT_MAX_PLAIN_LENGTH;
-// New keys and the like, of which a client may send as many as it likes, each as dear to us as a request. No record
-// that says something is larger.
+// New keys and the like, of which a client may send as many as it likes, each as dear to us as a request. No
+// record that says something is larger.
 constexpr size_t kMostWithoutAWord = 3 * kLargestRecord;
 
 // What a name may consist of to be compared, logged and used as a node's name.
