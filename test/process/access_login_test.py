@@ -87,11 +87,11 @@ class LoginTest(AccessCase):
         items = [{"call": "cancel", "type": "own", "resource_id": f"many/{i}", "node_id": "node-b"} for i in range(300)]
         items.insert(1, {"call": "cancel", "type": "own", "resource_id": "a/1", "node_id": "node-a"})
         self.assertEqual(self.as_("node-a").batch(*items).status, 200)
-        self.as_("node-a").get("/metrics")  # refused, too: behind it all lines of the batch are there
+        self.as_("node-a").lock("b/behind-the-batch", "node-a")  # refused, too: behind it all lines of the batch are there
 
         def refused():
             return [line for line in self.audit_lines() if line["message"] == "refused" and line["name"] == "node-a"]
-        wait_until(lambda: any(line["call"] == "/metrics" for line in refused()), "the line behind those of the batch")
+        wait_until(lambda: any(line["resource"] == "b/behind-the-batch" for line in refused()), "the line behind those of the batch")
         lines = [line for line in refused() if line["call"] == "/batch"]
         self.assertEqual([(line["resource"], line["node"], line["count"]) for line in lines], [("many/0", "node-b", 300)])
 
