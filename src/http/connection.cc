@@ -174,7 +174,7 @@ void Connection::handle(Incoming& incoming) {
   }
   reader_.finish(in_);
   // A large one is not kept until the next request, which may never come.
-  if (in_.empty() && in_.capacity() > InBuffer::kStart) prepare_input(0);
+  if (!is_closed() && in_.empty() && in_.capacity() > InBuffer::kStart) prepare_input(0);
 }
 
 void Connection::append(const Response& response) {
