@@ -87,9 +87,11 @@ namespace turnstile {
   X(late_unlink, "a blob is removed although the right to remove it may have run out")                    \
   X(new_life_unnoticed, "a server that has forgotten everything is not told again what is used")          \
   X(forgotten_count_counts, "a count of before the server forgot everything is taken for one of now")     \
+  X(old_skip_counts, "a skip of before the server forgot everything is taken for one of now")             \
   X(removes_in_young_life, "a blob is removed before the others had time to say that they use it")        \
   X(settles_what_is_asked_for, "a use is given up at the server while another begins")                    \
   X(doubt_ignored, "a use begins while a word of the last one's end may still be on its way")             \
+  X(queued_end_of_use, "a delete that waits for its turn ends a use that has begun meanwhile")            \
   X(confirmed_too_early, "a use is confirmed before it is written down, and may be forgotten in between") \
   X(leaves_aside, "after a crash what was put aside is never brought back")
 

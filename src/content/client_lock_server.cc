@@ -52,7 +52,6 @@ Expected<Grant> to_grant(Expected<LockResult> result) {
   grant.skipped = result->skipped();
   grant.queued = result->queued();
   grant.request_id = std::move(result->request_id);
-  grant.references = std::move(result->references);
   if (grant.queued) grant.waits_for = waiting_text(result->waiting);
   return grant;
 }
@@ -81,8 +80,10 @@ Expected<Grant> ClientLockServer::try_lock(const LockRequest& request) {
   return to_grant(client_.try_lock(request, soon()));
 }
 
-Expected<Grant> ClientLockServer::try_lock_once(const LockRequest& request) {
-  return to_grant(once_.try_lock(request, soon()));
+Expected<uint32_t> ClientLockServer::release_reference(const std::string& resource) {
+  const Expected<ReferenceStatus> left = once_.release_reference(resource);
+  if (!left) return std::unexpected(left.error());
+  return left->count;
 }
 
 Expected<Grant> ClientLockServer::lock(const LockRequest& request, LockClient::Clock::time_point deadline,

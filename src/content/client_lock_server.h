@@ -16,7 +16,7 @@ class ClientLockServer final : public LockServer {
   ClientLockServer(LockClient client, LockClient once) : client_(std::move(client)), once_(std::move(once)) {}
 
   Expected<Grant> try_lock(const LockRequest& request) override;
-  Expected<Grant> try_lock_once(const LockRequest& request) override;
+  Expected<uint32_t> release_reference(const std::string& resource) override;
   Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                        const std::stop_token& stop) override;
   void cancel(const LockRequest& request) override;

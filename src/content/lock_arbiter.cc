@@ -43,9 +43,14 @@ Decision LockArbiter::begin_write(const Digest& digest, int64_t) {
 Decision LockArbiter::begin_adoption(const Digest& digest) { return begin(digest, Decision::Kind::adopt); }
 
 Decision LockArbiter::begin(const Digest& digest, Decision::Kind wanted) {
+  if (std::optional<std::string> trouble = name_trouble())
+    return {Decision::Kind::error, nullptr, std::move(*trouble)};
   WaitingPlaces::Turn turn = places_.ask(digest);
   if (turn.waiting) return wait(std::move(turn.why), true);
-  if (turn.result && *turn.result) return decide(digest, wanted, std::move(**turn.result));
+  // A skip that has lain here while the server began another life may be forgotten: asked again.
+  if (planted(Plant::old_skip_counts)) turn.life = life();
+  if (turn.result && *turn.result && (!(**turn.result).skipped || turn.life == life()))
+    return decide(digest, wanted, std::move(**turn.result), turn.life);
   const bool was_queued = turn.result.has_value();
 
   // A use that the others cannot see counted could be removed under us: then rather none.
@@ -57,20 +62,23 @@ Decision LockArbiter::begin(const Digest& digest, Decision::Kind wanted) {
   request.monitor = true;
   request.stay_when_busy = wanted == Decision::Kind::write;
   request.request_id = turn.request_id;
+  const std::string asked_in = life();
   Expected<Grant> grant = server_->try_lock(request);
-  if (grant) return decide(digest, wanted, std::move(*grant));
+  if (grant) return decide(digest, wanted, std::move(*grant), asked_in);
   note(grant.error());
   return refused(wanted, grant.error(), was_queued || is_away(grant.error()));
 }
 
-Decision LockArbiter::decide(const Digest& digest, Decision::Kind wanted, Grant grant) {
-  if (grant.queued) return stay(digest, grant);
+Decision LockArbiter::decide(const Digest& digest, Decision::Kind wanted, Grant grant,
+                             const std::string& asked_in) {
+  if (grant.queued) return stay(digest, grant, asked_in);
   if (grant.hold) return go(digest, wanted, std::move(grant.hold), HoldTicket::Work::use);
-  if (wanted == Decision::Kind::write && is_overdue(digest)) return pull_again(digest);
+  if (wanted == Decision::Kind::write && is_overdue(digest))
+    return pull_again(digest, is_still_counted(asked_in));
   if (options_.references) return join(digest);
   Decision adopt;
   adopt.kind = Decision::Kind::adopt;
-  adopt.ticket = counted_ticket();
+  adopt.ticket = std::make_unique<FreeTicket>(is_still_counted(asked_in));
   adopt.may_count = true;
   return adopt;
 }
@@ -110,11 +118,11 @@ Decision LockArbiter::refused(Decision::Kind wanted, const ClientError& error, b
   return {Decision::Kind::error, nullptr, error.message, may_count};
 }
 
-Decision LockArbiter::stay(const Digest& digest, const Grant& queued) {
+Decision LockArbiter::stay(const Digest& digest, const Grant& queued, const std::string& asked_in) {
   LockRequest request = request_for(operations::kPull, digest);
   request.monitor = true;
   request.request_id = queued.request_id;
-  if (places_.keep(digest, request, queued.waits_for)) {
+  if (places_.keep(digest, request, queued.waits_for, asked_in)) {
     options_.metrics->add(Count::queued);
   } else {
     server_->cancel(request);
@@ -122,8 +130,7 @@ Decision LockArbiter::stay(const Digest& digest, const Grant& queued) {
   return wait(queued.waits_for, true);
 }
 
-Decision LockArbiter::pull_again(const Digest& digest) {
-  auto counted_by_skip = is_still_counted();
+Decision LockArbiter::pull_again(const Digest& digest, std::function<bool()> counted_by_skip) {
   LockRequest request = request_for(kPullAgain, digest);
   request.monitor = true;
   Expected<Grant> grant = server_->try_lock(request);
@@ -142,13 +149,8 @@ Decision LockArbiter::wait(std::string why, bool may_count) {
   return {Decision::Kind::wait, nullptr, std::move(why), may_count};
 }
 
-std::unique_ptr<Ticket> LockArbiter::counted_ticket() {
-  return std::make_unique<FreeTicket>(is_still_counted());
-}
-
-std::function<bool()> LockArbiter::is_still_counted() {
-  return
-      [this, counted_by = life()] { return counted_by == life() || planted(Plant::forgotten_count_counts); };
+std::function<bool()> LockArbiter::is_still_counted(const std::string& counted_by) {
+  return [this, counted_by] { return counted_by == life() || planted(Plant::forgotten_count_counts); };
 }
 
 HoldTicket::Note LockArbiter::noting() {
@@ -208,19 +210,28 @@ Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
   }
   if (options_.references) return drop_counted(digest, is_there);
   if (away()) return {};
+  // Not by a delete with dereference: one whose answer or whose end was lost waits for its turn, however long
+  // that takes, and would then end a use that has begun since. This waits for nobody.
+  const Expected<uint32_t> users = server_->release_reference(digest.text());
+  if (!users) {
+    note(users.error());
+    if (is_away(users.error())) return {Removal::Kind::unknown};
+    const bool settled = users.error().reason == "references_off";  // nobody is counted there
+    return {settled ? Removal::Kind::settled : Removal::Kind::not_asked};
+  }
+  if (*users > 0) return {Removal::Kind::settled};
   LockRequest request = request_for(operations::kDelete, digest);
-  request.dereference = true;
-  Expected<Grant> grant = server_->try_lock_once(request);
+  request.dereference = planted(Plant::queued_end_of_use);
+  Expected<Grant> grant = server_->try_lock(request);
   if (!grant) {
+    // Whatever becomes of it: one that nobody waits for any more is refused, or runs out.
     note(grant.error());
-    const bool settled = grant.error().reason == "references_off";  // nobody is counted there
-    if (is_away(grant.error())) return {Removal::Kind::unknown};
-    return {settled ? Removal::Kind::settled : Removal::Kind::later};
+    const bool used = grant.error().reason == "referenced";
+    return {used ? Removal::Kind::settled : Removal::Kind::later};
   }
   if (grant->hold) return remove_under(digest, std::move(grant->hold));
-  // Others use it; or it was removed a while ago, and what lies there now is of a life that ended early.
-  const bool settled = !grant->references.empty() || !is_there;
-  return {settled ? Removal::Kind::settled : Removal::Kind::later};
+  // It was removed a while ago, and what lies there now is of a life that ended early.
+  return {is_there ? Removal::Kind::later : Removal::Kind::settled};
 }
 
 Removal LockArbiter::remove_under(const Digest& digest, std::unique_ptr<ServerHold> hold) {
@@ -315,6 +326,7 @@ std::optional<std::string> LockArbiter::claim_name() {
   if (grant && grant->hold) {
     name_ = std::move(grant->hold);
     let_in();
+    set_name_trouble(std::nullopt);
     return std::nullopt;
   }
   if (!grant && grant.error().code != ErrorCode::busy) {
@@ -328,9 +340,21 @@ std::optional<std::string> LockArbiter::claim_name() {
       "this "
       "one another --node. If that one is gone for good, it is free after 30 seconds.",
       options_.node, who);
-  log_error("two nodes of one name", {{"error", wrong}});
   options_.metrics->set_lock_server(true, wrong);
+  set_name_trouble(wrong);
   return wrong;
+}
+
+std::optional<std::string> LockArbiter::name_trouble() const {
+  const Locked lock(trouble_mutex_);
+  return name_trouble_;
+}
+
+void LockArbiter::set_name_trouble(std::optional<std::string> trouble) {
+  const Locked lock(trouble_mutex_);
+  if (trouble && !name_trouble_) log_error("two nodes of one name", {{"error", *trouble}});
+  if (!trouble && name_trouble_) log_info("this node's name is its own again");
+  name_trouble_ = std::move(trouble);
 }
 
 void LockArbiter::let_in() {

@@ -1,9 +1,9 @@
 // Arbitration by the lock server: each blob is downloaded by one node, used by many, and removed by the last.
 //
 // The server's rules do most of it (docs/semantics.md): `pull` with scope "resource" is the right to write, a
-// skip says that it has been done and makes this node a user, `delete` with dereference ends a use. What is
-// added here is what containerd needs: an answer at once, a place in the queue that is kept meanwhile, and
-// patience with a server that is away.
+// skip says that it has been done and makes this node a user, a released reference ends a use, and `delete`
+// is the right to remove what nobody uses. What is added here is what containerd needs: an answer at once, a
+// place in the queue that is kept meanwhile, and patience with a server that is away.
 #pragma once
 
 #include <atomic>
@@ -37,7 +37,7 @@ class LockArbiter final : public Arbiter {
     std::chrono::milliseconds visible_within{10'000};  // that another node's blob can be seen here
     std::chrono::milliseconds settled_after{
         20'000};  // of a server's life: a lease, and time to tell all uses
-    WaitingPlaces::Times places{};
+    WaitingPlaces::Options places{};
     std::shared_ptr<Metrics> metrics = std::make_shared<Metrics>();
     std::shared_ptr<NodeReferences> references{};  // none: the server keeps them
     std::function<Clock::time_point()> now = [] { return Clock::now(); };
@@ -61,11 +61,13 @@ class LockArbiter final : public Arbiter {
   bool is_settled() override TS_EXCLUDES(life_mutex_);
   bool is_settled_now() override { return !away() && look() && is_settled(); }
   bool is_remote() const override { return true; }
+  bool has_its_name() const override { return !name_trouble(); }
   void look_after() override;
 
   // Makes this node's name this plugin's. What is wrong: another plugin, on another machine or with another
-  // --state, has it. No answer from the server is not wrong; it is asked again later.
-  std::optional<std::string> claim_name() TS_EXCLUDES(name_mutex_);
+  // --state, has it; until that has ended no use begins here. No answer from the server is not wrong; it is
+  // asked again later.
+  std::optional<std::string> claim_name() TS_EXCLUDES(name_mutex_, trouble_mutex_);
 
  private:
   struct Late {
@@ -75,17 +77,18 @@ class LockArbiter final : public Arbiter {
   static LockRequest request_for(const char* operation, const Digest& digest);
 
   Decision begin(const Digest& digest, Decision::Kind wanted) TS_EXCLUDES(late_mutex_);
-  Decision decide(const Digest& digest, Decision::Kind wanted, Grant grant);
+  // `asked_in`: the server's life, as it was known before the question. A skip has counted this node in that
+  // one, or in one that nobody here knows of yet.
+  Decision decide(const Digest& digest, Decision::Kind wanted, Grant grant, const std::string& asked_in);
   Decision go(const Digest& digest, Decision::Kind wanted, std::unique_ptr<ServerHold> hold,
               HoldTicket::Work work, std::function<bool()> is_counted = {});
   // `may_count`: what was asked for may have been done.
   Decision refused(Decision::Kind wanted, const ClientError& error, bool may_count);
-  Decision stay(const Digest& digest, const Grant& queued);
-  Decision pull_again(const Digest& digest);
+  Decision stay(const Digest& digest, const Grant& queued, const std::string& asked_in);
+  Decision pull_again(const Digest& digest, std::function<bool()> counted_by_skip);
   static Decision wait(std::string why, bool may_count = false);
-  // Counted by the server in the life that it is in now.
-  std::unique_ptr<Ticket> counted_ticket();
-  std::function<bool()> is_still_counted();  // by the life that it is asked in
+  // Whether that life is still the server's, as far as is known when it is asked.
+  std::function<bool()> is_still_counted(const std::string& counted_by);
   HoldTicket::Note noting();
   // Whether the blob was said to be done for so long that it will hardly come into sight.
   bool is_overdue(const Digest& digest) TS_EXCLUDES(late_mutex_);
@@ -99,6 +102,9 @@ class LockArbiter final : public Arbiter {
   Expected<void> count_under(const Digest& digest, std::unique_ptr<ServerHold> hold);
   Removal drop_counted(const Digest& digest, bool is_there);
   bool count_use(const Digest& digest);
+
+  std::optional<std::string> name_trouble() const TS_EXCLUDES(trouble_mutex_);
+  void set_name_trouble(std::optional<std::string> trouble) TS_EXCLUDES(trouble_mutex_);
 
   // Asks the server whether it is there and what it is. What is wrong with it.
   std::optional<std::string> check_server();
@@ -126,6 +132,8 @@ class LockArbiter final : public Arbiter {
 
   Mutex name_mutex_;
   std::unique_ptr<ServerHold> name_ TS_GUARDED_BY(name_mutex_);
+  mutable Mutex trouble_mutex_;
+  std::optional<std::string> name_trouble_ TS_GUARDED_BY(trouble_mutex_);  // as last heard
 
   Clock::time_point looked_{};  // by look_after()
 };

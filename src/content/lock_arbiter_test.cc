@@ -9,6 +9,53 @@ namespace {
 
 using Names = std::vector<std::string>;
 
+// The cluster's server, behind a network that loses words, in one life after the other.
+class FaultyServer final : public LockServer {
+ public:
+  FaultyServer(Cluster& cluster, const std::string& node)
+      : server_(cluster.client(node), cluster.client(node)) {}
+
+  bool loses_cancels = false;  // then a delete that is not wanted any more waits for its turn
+  std::string life_id = "1";
+
+  Expected<Grant> try_lock(const LockRequest& request) override {
+    if (!loses_cancels || request.operation != operations::kDelete) return server_.try_lock(request);
+    LockRequest stays = request;
+    stays.stay_when_busy = true;
+    Expected<Grant> grant = server_.try_lock(stays);
+    if (grant && grant->queued) return std::unexpected(ClientError{ErrorCode::busy, "busy", {}, {}});
+    return grant;
+  }
+  Expected<uint32_t> release_reference(const std::string& resource) override {
+    return server_.release_reference(resource);
+  }
+  Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point deadline,
+                       const std::stop_token& stop) override {
+    return server_.lock(request, deadline, stop);
+  }
+  void cancel(const LockRequest& request) override { server_.cancel(request); }
+  Expected<LaneStatus> status(const std::string& operation, const std::string& resource) override {
+    return server_.status(operation, resource);
+  }
+  std::vector<Expected<void>> add_references(const std::vector<std::string>& resources) override {
+    return server_.add_references(resources);
+  }
+  Expected<ServerLife> life() override { return ServerLife{.id = life_id, .age = 1h}; }
+
+ private:
+  ClientLockServer server_;
+};
+
+// Node a without Lives, and node c, which downloads the blob.
+struct Faulty : Cluster {
+  LockClient c = client("c");
+  Expected<LockResult> pull = c.try_lock({.operation = "pull", .resource = blob_name(), .scope = "resource"});
+  FaultyServer* server = new FaultyServer(*this, "a");
+  LockArbiter a{std::unique_ptr<LockServer>(server), {.node = "a"}};
+
+  Names users() { return c.references(blob_name())->nodes; }
+};
+
 TEST(LockArbiter, TheFirstWritesAndTheOthersWaitAndThenAdopt) {
   Cluster cluster;
   Node a(cluster, "a"), b(cluster, "b"), c(cluster, "c");
@@ -129,6 +176,36 @@ TEST(LockArbiter, WhatOthersAreAtIsRemovedWhenTheyAreDone) {
   ASSERT_TRUE(scan->hold.release(WorkResult::succeeded()));
   cluster.wait_until([&] { return a.removed() == 1; });
   EXPECT_FALSE(cluster.has_blob());
+}
+
+TEST(LockArbiter, ADeleteThatWasLeftInAQueueEndsNoLaterUse) {
+  Faulty cluster;
+  ASSERT_TRUE(cluster.pull && cluster.pull->acquired());
+  cluster.server->loses_cancels = true;
+  EXPECT_EQ(cluster.a.end_use(kBlob, false, false).kind, Removal::Kind::later);
+  ASSERT_EQ(cluster.c.status("delete", blob_name())->queue_length, 1u);
+  ASSERT_TRUE(cluster.a.confirm_uses({kBlob}).front());
+  ASSERT_TRUE(cluster.pull->hold.release(WorkResult::succeeded()));
+  EXPECT_EQ(cluster.c.status("delete", blob_name())->queue_length, 0u) << "its turn has come";
+  EXPECT_EQ(cluster.users(), (Names{"a", "c"}));
+}
+
+TEST(LockArbiter, ASkipOfAnEarlierLifeIsAskedForAgain) {
+  Faulty cluster;
+  ASSERT_EQ(cluster.a.begin_write(kBlob, 6).kind, Kind::wait);
+  ASSERT_TRUE(cluster.pull->hold.release(WorkResult::succeeded()));
+  cluster.wait_until([&] { return cluster.users() == Names{"a", "c"}; });
+  ASSERT_TRUE(cluster.client("admin").release_node("a"));  // as an old store does that is restored
+  cluster.server->life_id = "2";
+  ASSERT_TRUE(cluster.a.is_settled_now()) << "it is known that the server has begun anew";
+  Decision adopt;
+  cluster.wait_until([&] {
+    adopt = cluster.a.begin_write(kBlob, 6);
+    return adopt.kind != Kind::wait;
+  });
+  ASSERT_EQ(adopt.kind, Kind::adopt);
+  EXPECT_TRUE(adopt.ticket->succeeded());
+  EXPECT_EQ(cluster.users(), (Names{"a", "c"})) << "what is said to be confirmed is so";
 }
 
 TEST(LockArbiter, WithoutAServerItWaits) {
@@ -260,6 +337,30 @@ TEST(LockArbiter, TwoPluginsOfOneNameAreTold) {
   EXPECT_NE(wrong->find("belongs to the machine one"), std::string::npos) << *wrong;
   cluster.advance(1min);
   EXPECT_FALSE(other.claim_name()) << "the other one has gone";
+}
+
+TEST(LockArbiter, WhoseNameIsAnothersUsesAndRemovesNothingMore) {
+  Cluster cluster;
+  auto other = std::make_unique<LockArbiter>(
+      std::make_unique<ClientLockServer>(cluster.client("a"), cluster.client("a")),
+      LockArbiter::Options{.node = "a", .identity = "one", .machine = "the machine one"});
+  ASSERT_FALSE(other->claim_name());
+  LockArbiter::Clock::duration later{};
+  Node a(cluster, "a", {.identity = "two", .machine = "the machine two", .now = [&] {
+                          return LockArbiter::Clock::now() + later;
+                        }});
+  a.finish(a.ask());  // nobody knows yet
+  a.work();
+  ASSERT_TRUE(*a.lives().leave(kBlob));
+  a.work();
+  EXPECT_TRUE(a.blobs().is_guarded(kBlob)) << "the other one's second name is the same";
+  EXPECT_EQ(a.users(), Names{"a"});
+  const Lives::Answer refused = a.ask(true);
+  EXPECT_EQ(refused.kind, Kind::error);
+  EXPECT_NE(refused.why.find("belongs to the machine one"), std::string::npos) << refused.why;
+  other.reset();
+  later = 1min;
+  cluster.wait_until([&] { return a.removed() == 1; });
 }
 
 TEST(LockArbiter, P9_WhatTheNodeHasNeedsNoServer) {

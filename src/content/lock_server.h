@@ -5,6 +5,7 @@
 #pragma once
 
 #include <chrono>
+#include <cstdint>
 #include <memory>
 #include <optional>
 #include <stop_token>
@@ -41,9 +42,8 @@ struct Grant {
   std::unique_ptr<ServerHold> hold;
   bool skipped = false;
   bool queued = false;
-  std::string request_id{};               // with queued
-  std::string waits_for{};                // with queued: for people
-  std::vector<std::string> references{};  // with a skipped delete: who still uses it
+  std::string request_id{};  // with queued
+  std::string waits_for{};   // with queued: for people
 };
 
 // A server from one start to the next. What it was told in one life it may have forgotten in the next: a
@@ -61,9 +61,10 @@ class LockServer {
   virtual ~LockServer() = default;
 
   virtual Expected<Grant> try_lock(const LockRequest& request) = 0;
-  // Asks once: after an answer to a second try the first could still be carried out, and what it ends is
-  // ended then.
-  virtual Expected<Grant> try_lock_once(const LockRequest& request) = 0;
+  // This node's reference is dropped at once, whoever holds the resource. Returns how many nodes still use
+  // it. Asked once: after an answer to a second try the first could still be carried out, and end a use that
+  // has begun since.
+  virtual Expected<uint32_t> release_reference(const std::string& resource) = 0;
   virtual Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                                const std::stop_token& stop) = 0;
   virtual void cancel(const LockRequest& request) = 0;

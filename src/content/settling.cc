@@ -212,6 +212,7 @@ void Lives::note_answer(Life& life, Cleared cleared) {
 }
 
 Lives::Cleared Lives::clear_away(const Digest& digest, bool had_users) {
+  if (!arbiter_.has_its_name()) return Cleared::not_asked;
   pause("before a second name is removed");
   if (const Outcome<void> removed = blobs_.unguard(digest); !removed) {
     log_warning("this node's own name of a blob stays behind",

@@ -2,11 +2,16 @@
 #include "content/waiting_places.h"
 
 #include <system_error>
+#include <thread>
 #include <vector>
 
 #include "base/log.h"
 
 namespace turnstile::content {
+
+WaitingPlaces::Thread WaitingPlaces::start_thread(std::function<void()> body) {
+  return std::make_shared<std::jthread>(std::move(body));
+}
 
 WaitingPlaces::Turn WaitingPlaces::ask(const Digest& digest) {
   std::unique_ptr<Place> place;  // ends below, without the lock: that waits for its thread
@@ -15,7 +20,7 @@ WaitingPlaces::Turn WaitingPlaces::ask(const Digest& digest) {
     const Locked lock(mutex_);
     const auto found = places_.find(digest);
     if (found == places_.end()) return turn;
-    found->second->asked = Clock::now();
+    found->second->asked = options_.now();
     if (!found->second->result) {
       turn.waiting = true;
       turn.why = found->second->why;
@@ -26,6 +31,7 @@ WaitingPlaces::Turn WaitingPlaces::ask(const Digest& digest) {
   }
   turn.result = std::move(place->result);
   turn.request_id = place->request.request_id;
+  turn.life = std::move(place->life);
   return turn;
 }
 
@@ -34,17 +40,18 @@ bool WaitingPlaces::has(const Digest& digest) const {
   return places_.contains(digest);
 }
 
-bool WaitingPlaces::keep(const Digest& digest, LockRequest request, std::string why) {
+bool WaitingPlaces::keep(const Digest& digest, LockRequest request, std::string why, std::string life) {
   const Locked lock(mutex_);
-  if (leaving_ || places_.size() >= times_.most || places_.contains(digest)) return false;
+  if (leaving_ || places_.size() >= options_.most || places_.contains(digest)) return false;
   auto place = std::make_unique<Place>();
   place->request = std::move(request);
   place->why = std::move(why);
-  place->asked = Clock::now();
+  place->life = std::move(life);
+  place->asked = options_.now();
   Place& kept = *place;
   places_.emplace(digest, std::move(place));
   try {
-    kept.thread = std::jthread([this, &kept](const std::stop_token& stop) { wait(kept, stop); });
+    kept.thread = options_.start([this, &kept] { wait(kept); });
   } catch (const std::system_error& error) {  // the machine has no more threads: like a limit
     log_warning("no thread to keep a place in a queue", {{"error", error.what()}});
     places_.erase(digest);
@@ -53,23 +60,23 @@ bool WaitingPlaces::keep(const Digest& digest, LockRequest request, std::string 
   return true;
 }
 
-void WaitingPlaces::wait(Place& place, const std::stop_token& stop) {
-  Expected<Grant> result = server_.lock(place.request, LockClient::Clock::time_point::max(), stop);
+void WaitingPlaces::wait(Place& place) {
+  Expected<Grant> result =
+      server_.lock(place.request, LockClient::Clock::time_point::max(), place.stop.get_token());
   const Locked lock(mutex_);
   place.result = std::move(result);
-  place.ended = Clock::now();
+  place.ended = options_.now();
 }
 
 void WaitingPlaces::sweep() {
   std::vector<std::unique_ptr<Place>> left;
   {
     const Locked lock(mutex_);
-    const Clock::time_point now = Clock::now();
+    const Clock::time_point now = options_.now();
     for (auto at = places_.begin(); at != places_.end();) {
       Place& place = *at->second;
-      if (!place.result && now - place.asked > times_.for_asking) place.thread.request_stop();
-      if (place.result &&
-          (now - place.ended > times_.for_taking || place.thread.get_stop_token().stop_requested())) {
+      if (!place.result && now - place.asked > options_.for_asking) place.stop.request_stop();
+      if (place.result && (now - place.ended > options_.for_taking || place.stop.stop_requested())) {
         left.push_back(std::move(at->second));
         at = places_.erase(at);
       } else {
@@ -93,11 +100,11 @@ void WaitingPlaces::leave_all() {
   {
     const Locked lock(mutex_);
     leaving_ = true;
-    for (const auto& [digest, place] : places_) place->thread.request_stop();
+    for (const auto& [digest, place] : places_) place->stop.request_stop();
     left.swap(places_);
   }
   for (auto& [digest, place] : left) {
-    place->thread.join();
+    place->thread.reset();
     pass_on(std::move(place));
   }
 }

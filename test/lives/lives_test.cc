@@ -51,8 +51,8 @@ TEST(Lives, RareStatesAreReached) {
   const std::map<std::string, uint64_t> counts = play_all(1, kKnown);
   for (const char* what :
        {"adoptions", "commits refused", "crashes", "cuts", "histories that left nothing", "nodes released",
-        "removals", "server restarts", "stores lost", "writes", "stood still before a blob is removed",
-        "stood still before a use is written down"})
+        "places kept", "removals", "server restarts", "stores lost", "writes",
+        "stood still before a blob is removed", "stood still before a use is written down"})
     EXPECT_TRUE(counts.contains(what)) << what;
 }
 
@@ -70,15 +70,19 @@ INSTANTIATE_TEST_SUITE_P(Content, Planted,
 // From here on it does not take long, until somebody changes what a seed means.
 uint64_t first_seed(Plant plant) {
   switch (plant) {
-    case Plant::assumed_release_counts:
-    case Plant::confirmed_too_early:
-      return 440;
-    case Plant::forgotten_count_counts:
-      return 550;
-    case Plant::doubt_ignored:
-      return 1'575;
     case Plant::leaves_aside:
-      return 2'150;
+      return 140;
+    case Plant::doubt_ignored:
+      return 350;
+    case Plant::forgotten_count_counts:
+    case Plant::queued_end_of_use:
+      return 540;
+    case Plant::confirmed_too_early:
+      return 870;
+    case Plant::late_unlink:
+      return 1'380;
+    case Plant::old_skip_counts:
+      return 2'780;
     default:
       return 1;
   }

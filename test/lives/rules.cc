@@ -1,5 +1,7 @@
 #include "rules.h"
 
+#include <map>
+
 #include "engine/engine.h"
 
 namespace turnstile::lives {
@@ -23,16 +25,49 @@ std::vector<std::string> texts_of(const Nodes& nodes) {
   return all;
 }
 
+Reply reply_of(const LockAnswer& answer) {
+  Reply reply;
+  reply.token = uint64_t(answer.token);
+  reply.attempt = answer.attempt;
+  reply.previous_error = answer.previous_error;
+  switch (answer.state) {
+    case LockState::acquired:
+      reply.kind = Reply::Kind::granted;
+      break;
+    case LockState::skipped:
+      reply.kind = Reply::Kind::skipped;
+      break;
+    case LockState::queued:
+      reply.kind = Reply::Kind::queued;
+      break;
+    case LockState::cancelled:
+      reply.kind = Reply::Kind::cancelled;
+      break;
+    default:
+      reply.reason = answer.refusal == Refusal::referenced ? "referenced" : "busy";
+  }
+  return reply;
+}
+
 }  // namespace
 
 struct ServerRules::Inside {
   NoSink sink;
   Engine engine{EngineSettings{}, sink, Token(1)};
-  Effects effects;
+  std::map<uint64_t, Reply> wakes;  // answers to long polls that nobody has taken yet
 
-  Effects& fresh() {
-    effects.clear();
-    return effects;
+  // Of one step: whose wait has ended is answered.
+  class Step : public Effects {
+   public:
+    explicit Step(Inside& inside) : inside_(inside) {}
+    ~Step() { inside_.deliver(*this); }
+
+   private:
+    Inside& inside_;
+  };
+  void deliver(Effects& effects) {
+    for (const Wake& wake : effects.wakes) wakes[uint64_t(wake.poll)] = reply_of(wake.answer);
+    effects.wakes.clear();
   }
 };
 
@@ -46,30 +81,29 @@ Reply ServerRules::lock(const Question& question, Time now) {
   command.scope = Scope::resource;
   command.lease = std::chrono::milliseconds(question.lease_ms);
   command.dereference = question.dereference;
-  const LockAnswer answer = inside_->engine.lock(command, now, inside_->fresh());
-  Reply reply;
-  reply.token = uint64_t(answer.token);
-  reply.attempt = answer.attempt;
-  reply.previous_error = answer.previous_error;
-  reply.references = texts_of(answer.references);
-  switch (answer.state) {
-    case LockState::acquired:
-      reply.kind = Reply::Kind::granted;
-      break;
-    case LockState::skipped:
-      reply.kind = Reply::Kind::skipped;
-      break;
-    case LockState::queued:
-      reply.kind = Reply::Kind::queued;
-      break;
-    default:
-      reply.reason = "busy";
-  }
+  command.poll = PollId(question.poll);
+  Inside::Step step(*inside_);
+  return reply_of(inside_->engine.lock(command, now, step));
+}
+
+std::optional<Reply> ServerRules::take_wake(uint64_t poll) {
+  const auto found = inside_->wakes.find(poll);
+  if (found == inside_->wakes.end()) return std::nullopt;
+  Reply reply = std::move(found->second);
+  inside_->wakes.erase(found);
   return reply;
 }
 
+void ServerRules::break_poll(const Question& question, Time now) {
+  if (question.poll == 0) return;
+  Inside::Step step(*inside_);
+  inside_->engine.break_poll(lane_of(question), who_of(question), PollId(question.poll), now, step);
+  inside_->wakes.erase(question.poll);
+}
+
 void ServerRules::cancel(const Question& question, Time now) {
-  inside_->engine.cancel({lane_of(question), who_of(question)}, now, inside_->fresh());
+  Inside::Step step(*inside_);
+  inside_->engine.cancel({lane_of(question), who_of(question)}, now, step);
 }
 
 bool ServerRules::renew(const Question& question, uint64_t token, Time now) {
@@ -77,7 +111,8 @@ bool ServerRules::renew(const Question& question, uint64_t token, Time now) {
   command.lane = lane_of(question);
   command.who = who_of(question);
   command.token = Token(token);
-  return inside_->engine.renew(command, now, inside_->fresh()).refusal == Refusal::none;
+  Inside::Step step(*inside_);
+  return inside_->engine.renew(command, now, step).refusal == Refusal::none;
 }
 
 bool ServerRules::unlock(const Question& question, uint64_t token, bool success, const std::string& error,
@@ -88,42 +123,55 @@ bool ServerRules::unlock(const Question& question, uint64_t token, bool success,
   command.token = Token(token);
   command.success = success;
   command.error = error;
-  return inside_->engine.unlock(command, now, inside_->fresh()).refusal == Refusal::none;
+  Inside::Step step(*inside_);
+  return inside_->engine.unlock(command, now, step).refusal == Refusal::none;
 }
 
 bool ServerRules::add_reference(const std::string& resource, const std::string& node, Time now) {
-  return inside_->engine.add_reference({ResourceId(resource), NodeId(node)}, now, inside_->fresh()).refusal ==
+  Inside::Step step(*inside_);
+  return inside_->engine.add_reference({ResourceId(resource), NodeId(node)}, now, step).refusal ==
          Refusal::none;
 }
 
+uint32_t ServerRules::release_reference(const std::string& resource, const std::string& node, Time now) {
+  Inside::Step step(*inside_);
+  return inside_->engine.release_reference({ResourceId(resource), NodeId(node)}, now, step).count;
+}
+
 void ServerRules::release_node(const std::string& node, Time now) {
+  Inside::Step step(*inside_);
   ReleaseNodeWalk walk{NodeId(node)};
-  while (!inside_->engine.release_node_some(walk, 1000, now, inside_->fresh(), [](Effects&) {})) {
+  while (!inside_->engine.release_node_some(walk, 1000, now, step,
+                                            [&](Effects& effects) { inside_->deliver(effects); })) {
   }
 }
 
 std::vector<std::string> ServerRules::references(const std::string& resource) {
+  Inside::Step step(*inside_);
   std::vector<std::string> all;
   for (const std::string_view node :
-       inside_->engine.references({ResourceId(resource), NodeId(), 100}, inside_->fresh()).nodes)
+       inside_->engine.references({ResourceId(resource), NodeId(), 100}, step).nodes)
     all.emplace_back(node);
   return all;
 }
 
 std::vector<std::string> ServerRules::waiters(const std::string& resource, Time now) {
+  Inside::Step step(*inside_);
   const StatusAnswer status =
-      inside_->engine.status({{OperationName("delete"), ResourceId(resource)}, {}}, now, inside_->fresh());
+      inside_->engine.status({{OperationName("delete"), ResourceId(resource)}, {}}, now, step);
   return texts_of(status.waiters);
 }
 
 bool ServerRules::is_done(const std::string& operation, const std::string& resource, Time now) {
+  Inside::Step step(*inside_);
   const StatusAnswer status =
-      inside_->engine.status({{OperationName(operation), ResourceId(resource)}, {}}, now, inside_->fresh());
+      inside_->engine.status({{OperationName(operation), ResourceId(resource)}, {}}, now, step);
   return status.completion && status.completion->success;
 }
 
 void ServerRules::expire(Time now) {
-  while (inside_->engine.expire(now, inside_->fresh(), 1000, [](Effects&) {}) > 0) {
+  Inside::Step step(*inside_);
+  while (inside_->engine.expire(now, step, 1000, [&](Effects& effects) { inside_->deliver(effects); }) > 0) {
   }
 }
 

@@ -4,6 +4,7 @@
 
 #include <cstdint>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,14 @@ struct Question {
   std::string operation{}, resource{}, node{}, request{};
   int64_t lease_ms = 0;
   bool dereference = false;
+  uint64_t poll = 0;  // of a long poll; 0: none
 };
 
 struct Reply {
-  enum class Kind : uint8_t { granted, skipped, queued, refused } kind = Kind::refused;
+  enum class Kind : uint8_t { granted, skipped, queued, refused, cancelled } kind = Kind::refused;
   uint64_t token = 0;
   uint32_t attempt = 0;
   std::string previous_error, reason;
-  std::vector<std::string> references;
 };
 
 // Threads: one.
@@ -32,11 +33,17 @@ class ServerRules {
   ~ServerRules();
 
   Reply lock(const Question& question, Time now);
+  // What a long poll of a question that was `queued` has come to, once.
+  std::optional<Reply> take_wake(uint64_t poll);
+  // Its connection has broken.
+  void break_poll(const Question& question, Time now);
   void cancel(const Question& question, Time now);
   bool renew(const Question& question, uint64_t token, Time now);
   // False: the hold is not known.
   bool unlock(const Question& question, uint64_t token, bool success, const std::string& error, Time now);
   bool add_reference(const std::string& resource, const std::string& node, Time now);  // false: being deleted
+  // Returns how many nodes still use it.
+  uint32_t release_reference(const std::string& resource, const std::string& node, Time now);
   void release_node(const std::string& node, Time now);
   std::vector<std::string> references(const std::string& resource);
   std::vector<std::string> waiters(const std::string& resource, Time now);

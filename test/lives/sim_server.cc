@@ -12,6 +12,8 @@ using namespace std::chrono_literals;
 
 constexpr auto kTimeout = 1s;
 constexpr auto kRenewEvery = 3s;
+constexpr auto kLongPoll = 20s;
+constexpr auto kLook = 100ms;  // so late an answer to a long poll may come
 
 ClientError unavailable() { return {ErrorCode::unavailable, "no answer", {}, {}}; }
 
@@ -24,6 +26,10 @@ class Line : public std::enable_shared_from_this<Line> {
   Time now() const { return schedule_.now(); }
   Schedule& schedule() { return schedule_; }
   const Wire& wire() const { return *wire_; }
+  void sleep(Duration time) { sleep_(time); }
+  void cut(Duration time) {
+    if (server_.faults && now() >= server_.calm_until) wire_->cut_until = now() + time;
+  }
   SimServer& server() { return server_; }
   bool is_open() const {
     return server_.up && !wire_->dead && now() >= wire_->cut_until && now() >= wire_->stalled_until;
@@ -171,41 +177,56 @@ class SimLockServer final : public content::LockServer {
  public:
   explicit SimLockServer(std::shared_ptr<Line> line) : line_(std::move(line)) {}
 
-  Expected<Grant> try_lock(const LockRequest& request) override { return ask(request, 2); }
-  Expected<Grant> try_lock_once(const LockRequest& request) override { return ask(request, 1); }
-  Expected<Grant> ask(const LockRequest& request, int attempts) {
+  Expected<Grant> try_lock(const LockRequest& request) override {
     const Question question = question_of(request);
-    auto reply = std::make_shared<Reply>();
-    if (!line_->call(
-            [line = line_, question, reply] {
-              *reply = line->server().rules->lock(question, line->now());
-              constexpr const char* kKinds[] = {"granted", "skipped", "queued", "refused"};
-              line->note(question, std::string("lock: ") + kKinds[size_t(reply->kind)]);
-            },
-            nullptr, attempts))
-      return std::unexpected(unavailable());
-    Grant grant;
-    switch (reply->kind) {
-      case Reply::Kind::granted:
-        grant.hold = std::make_unique<OwnedHold>(std::make_shared<SimHold>(line_, question, *reply));
-        break;
-      case Reply::Kind::skipped:
-        grant.skipped = true;
-        grant.references = reply->references;
-        break;
-      case Reply::Kind::queued:
-        (void)line_->call([line = line_, question] { line->server().rules->cancel(question, line->now()); });
-        return std::unexpected(ClientError{ErrorCode::busy, "another holds it", {}, {}});
-      case Reply::Kind::refused:
-        return std::unexpected(ClientError{ErrorCode::refused, "no", reply->reason, {}});
+    const std::optional<Reply> reply = ask(question, 2);
+    if (!reply) return std::unexpected(unavailable());
+    if (reply->kind != Reply::Kind::queued) return to_grant(question, *reply);
+    if (request.stay_when_busy) {
+      Grant grant;
+      grant.queued = true;
+      grant.request_id = question.request;
+      grant.waits_for = "another holds it";
+      return grant;
     }
-    return grant;
+    // Cut off just now, it stays in the queue for nobody.
+    if (line_->schedule().random.chance(10)) line_->cut(3s);
+    cancel(question);
+    return std::unexpected(ClientError{ErrorCode::busy, "another holds it", {}, {}});
   }
+  // By long polls, one after the other.
   Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point,
-                       const std::stop_token&) override {
-    return try_lock(request);
+                       const std::stop_token& stop) override {
+    Question question = question_of(request);
+    while (!line_->wire().dead) {
+      question.poll = ++last_;
+      const std::optional<Reply> answer = ask(question, 1);
+      const std::optional<Reply> reply =
+          answer && answer->kind == Reply::Kind::queued ? poll(question, stop) : answer;
+      if (stop.stop_requested() && (!reply || reply->kind == Reply::Kind::queued)) {
+        cancel(question);
+        return std::unexpected(ClientError{ErrorCode::cancelled, "stopped", {}, {}});
+      }
+      if (!reply) {
+        line_->sleep(kLook);
+      } else if (reply->kind != Reply::Kind::queued) {
+        return to_grant(question, *reply);
+      }
+    }
+    return std::unexpected(unavailable());
   }
-  void cancel(const LockRequest&) override {}
+  void cancel(const LockRequest& request) override { cancel(question_of(request)); }
+  Expected<uint32_t> release_reference(const std::string& resource) override {
+    auto left = std::make_shared<uint32_t>(0);
+    if (!line_->call(
+            [line = line_, resource, left] {
+              *left = line->server().rules->release_reference(resource, line->wire().node, line->now());
+              line->note({"reference", resource, line->wire().node}, "release");
+            },
+            nullptr, 1))
+      return std::unexpected(unavailable());
+    return *left;
+  }
   Expected<LaneStatus> status(const std::string& operation, const std::string& resource) override {
     auto status = std::make_shared<LaneStatus>();
     if (!line_->call([line = line_, operation, resource, status] {
@@ -243,6 +264,64 @@ class SimLockServer final : public content::LockServer {
   }
 
  private:
+  // None: no answer came.
+  std::optional<Reply> ask(const Question& question, int attempts) {
+    auto reply = std::make_shared<Reply>();
+    auto given_up = std::make_shared<bool>(false);
+    if (line_->call(
+            [line = line_, question, reply, given_up] {
+              *reply = line->server().rules->lock(question, line->now());
+              constexpr const char* kKinds[] = {"granted", "skipped", "queued", "refused", "cancelled"};
+              line->note(question, std::string("lock: ") + kKinds[size_t(reply->kind)]);
+              if (*given_up) line->server().rules->break_poll(question, line->now());
+            },
+            nullptr, attempts))
+      return *reply;
+    *given_up = true;
+    line_->server().rules->break_poll(question, line_->now());
+    return std::nullopt;
+  }
+  // Waits for the end of a long poll that the server has taken. None: its connection broke.
+  std::optional<Reply> poll(const Question& question, const std::stop_token& stop) {
+    SimServer& server = line_->server();
+    const uint64_t life = server.life;
+    const Time end = line_->now() + kLongPoll;
+    for (;;) {
+      line_->sleep(kLook);
+      const bool broken = !line_->is_open() || server.life != life;
+      if (!broken && !stop.stop_requested() && line_->now() < end) {
+        server.rules->expire(line_->now());
+        std::optional<Reply> reply = server.rules->take_wake(question.poll);
+        if (!reply) continue;
+        line_->note(question, "is woken");
+        if (!server.faults || !line_->schedule().random.chance(10)) return reply;
+        return std::nullopt;  // the answer is lost
+      }
+      // The server hears of it, or has begun anew without it.
+      if (server.life == life) server.rules->break_poll(question, line_->now());
+      if (broken) return std::nullopt;
+      return Reply{.kind = Reply::Kind::queued};
+    }
+  }
+  Expected<Grant> to_grant(const Question& question, const Reply& reply) {
+    Grant grant;
+    switch (reply.kind) {
+      case Reply::Kind::granted:
+        grant.hold = std::make_unique<OwnedHold>(std::make_shared<SimHold>(line_, question, reply));
+        break;
+      case Reply::Kind::skipped:
+        grant.skipped = true;
+        break;
+      case Reply::Kind::refused:
+        return std::unexpected(ClientError{ErrorCode::refused, "no", reply.reason, {}});
+      default:
+        return std::unexpected(ClientError{ErrorCode::cancelled, "cancelled", {}, {}});
+    }
+    return grant;
+  }
+  void cancel(const Question& question) {
+    (void)line_->call([line = line_, question] { line->server().rules->cancel(question, line->now()); });
+  }
   Question question_of(const LockRequest& request) {
     const std::string id = request.request_id.empty() ? std::to_string(++last_) : request.request_id;
     return {request.operation,     request.resource,   line_->wire().node, id,

@@ -34,6 +34,7 @@ struct SimServer {
   bool up = true;
   bool faults = true;  // calls get lost
   bool delays = true;  // and found again
+  Time calm_until{};   // no wire is cut before
   size_t delayed = 0;  // so many came long after nobody waited for them any more
 };
 

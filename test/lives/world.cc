@@ -90,6 +90,8 @@ class World {
     server_.began = schedule_.now() - 1h;
     without_links_ = schedule_.random.chance(2);
     server_.delays = schedule_.random.chance(2);
+    with_places_ = schedule_.random.chance(2);
+    forgets_turns_ = with_places_ && schedule_.random.chance(2);
     simulated_without_links = without_links_;
     the_pause = [](const char* where) { the_world->pause(where); };
     for (int i = 0; i < kBlobs; ++i) bytes_.push_back("blob " + std::to_string(i));
@@ -191,7 +193,11 @@ class World {
     if (schedule_.random.chance(2)) return;
     // Without links a node must be able to say what it uses, soon after the server has forgotten it.
     const bool may_last = server_.faults && !is_calm() && !(without_links_ && current_->settles);
-    const bool long_one = may_last && schedule_.random.chance(25);
+    // Few come so far as to remove a blob.
+    const std::string_view at = where;
+    const bool removes =
+        at == "before a blob is put aside" || at == "behind it" || at == "before a blob is removed";
+    const bool long_one = may_last && schedule_.random.chance(removes ? 8 : 25);
     if (long_one) count(std::string("stood still ") + where);
     const auto time =
         milliseconds(long_one ? schedule_.random.between(8'000, 30'000) : schedule_.random.between(0, 60));
@@ -218,7 +224,20 @@ class World {
     TS_CHECK(state.has_value() && blobs.has_value(), "a plugin can open its directories");
     LockArbiter::Options options;
     options.node = machine.name;
-    options.places.most = 0;
+    options.places.most = with_places_ ? 10 : 0;
+    options.places.now = [this] { return steady(); };
+    options.places.start = [this, index](std::function<void()> body) {
+      count("places kept");
+      begin(index, [this, body = std::move(body)] {
+        body();
+        // While its turn lies there and nobody has come for it.
+        if (forgets_turns_ && !healed_ && schedule_.random.chance(10))
+          schedule_.after(milliseconds(schedule_.random.between(0, 1'000)), [this] {
+            if (!healed_) lose_store();
+          });
+      });
+      return WaitingPlaces::Thread();  // ended with the plugin's other threads
+    };
     options.visible_within = 5s;
     options.without_server = schedule_.random.chance(3) ? WithoutServer::pull : WithoutServer::wait;
     options.now = [this] { return steady(); };
@@ -307,7 +326,8 @@ class World {
 
   void pull(ContentStore& store, int node, int blob) {
     const std::string ref = "default/1/layer-" + digests_[blob].text();
-    for (int tries = 0; tries < 8 && !ending_; ++tries) {
+    const auto most = with_places_ ? schedule_.random.between(1, 8) : 8;
+    for (int tries = 0; tries < most && !ending_; ++tries) {
       {
         WriteSession session(store);
         WriteMessage message;
@@ -316,6 +336,10 @@ class World {
         const Outcome<WriteAnswer> opened = session.handle(message);
         if (opened) {
           pause("while a blob is downloaded");
+          // So long that others wait for it, give up, and come again.
+          if (with_places_ && opened->offset == 0 && !healed_ && schedule_.random.chance(2))
+            sleep(milliseconds(schedule_.random.between(0, 30'000)));
+          if (machines_[node].wire->dead) throw Crashed{};
           message.action = WriteAction::commit;
           message.offset = opened->offset;
           message.data = std::string_view(bytes_[blob]).substr(size_t(opened->offset));
@@ -328,7 +352,9 @@ class World {
         }
         note(machines_[node].name + " is told: " + opened.error().message);
       }
-      sleep(milliseconds(schedule_.random.between(200, 2'000)));
+      const bool is_late = forgets_turns_ && schedule_.random.chance(4);
+      sleep(milliseconds(is_late ? schedule_.random.between(3'000, 9'000)
+                                 : schedule_.random.between(200, 2'000)));
       if (machines_[node].wire->dead) throw Crashed{};
     }
   }
@@ -350,18 +376,7 @@ class World {
     const int node = int(random.below(kNodes));
     switch (random.below(6)) {
       case 0:
-        note("the server loses its store");
-        count("stores lost");
-        // Without links nobody can save what a node uses that is not there to say so in time.
-        if (without_links_) {
-          calm_until_ = schedule_.now() + 40s;
-          for (Machine& machine : machines_) {
-            if (!machine.store) machine.released = true;
-            machine.wire->cut_until = machine.wire->stalled_until = Time{};
-          }
-        }
-        server_.rules = std::make_unique<ServerRules>();
-        begin_life();
+        lose_store();
         break;
       case 1:
         note("the server is started anew");
@@ -398,7 +413,21 @@ class World {
         break;
     }
   }
-  bool is_calm() const { return schedule_.now() < calm_until_; }
+  void lose_store() {
+    note("the server loses its store");
+    count("stores lost");
+    // Without links nobody can save what a node uses that is not there to say so in time.
+    if (without_links_) {
+      server_.calm_until = schedule_.now() + 40s;
+      for (Machine& machine : machines_) {
+        if (!machine.store) machine.released = true;
+        machine.wire->cut_until = machine.wire->stalled_until = Time{};
+      }
+    }
+    server_.rules = std::make_unique<ServerRules>();
+    begin_life();
+  }
+  bool is_calm() const { return schedule_.now() < server_.calm_until; }
   void begin_life() {
     ++server_.life;
     server_.began = schedule_.now();
@@ -493,9 +522,8 @@ class World {
   Schedule schedule_;
   const fs::path root_;
   SimServer server_;
-  Time calm_until_{};
   bool touched_ = false;  // files, perhaps, since they were looked at
-  bool without_links_ = false, healed_ = false, ending_ = false;
+  bool without_links_ = false, with_places_ = false, forgets_turns_ = false, healed_ = false, ending_ = false;
   std::vector<std::string> bytes_;
   std::vector<Digest> digests_;
   Machine machines_[kNodes];
