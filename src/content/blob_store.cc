@@ -166,7 +166,8 @@ Outcome<std::vector<Digest>> BlobStore::guarded() const {
     const Outcome<Directory> uses = uses_.open(name);
     if (!uses) return std::unexpected(uses.error());
     const Outcome<void> walked = uses->for_each([&](const std::string& file) {
-      if (const Outcome<Digest> digest = Digest::parse(name + ":" + file)) all.push_back(*digest);
+      if (const Outcome<Digest> digest = Digest::parse(fmt::format("{}:{}", name, file)))
+        all.push_back(*digest);
     });
     if (!walked) return std::unexpected(walked.error());
   }
@@ -190,7 +191,12 @@ Outcome<bool> BlobStore::take_over(const Directory& from, const std::string& fil
                                    const Digest& digest) const {
   const Outcome<UniqueFd> data = from.open_file(file, O_RDONLY);
   if (!data) return std::unexpected(data.error());
-  if (::fsync(data->get()) != 0) return fail_errno("sync", digest.text(), errno);
+  if (::fsync(data->get()) != 0) {
+    // The next try must read, and hash, what is on the disk and not what was to be written there.
+    const int error = errno;
+    (void)::posix_fadvise(data->get(), 0, 0, POSIX_FADV_DONTNEED);
+    return fail_errno("sync", digest.text(), error);
+  }
   if (::fchmod(data->get(), 0444) != 0) return fail_errno("change the mode of", digest.text(), errno);
   const Outcome<Directory> uses = uses_.open(std::string(name_of(digest.algorithm())));
   if (!uses) return std::unexpected(uses.error());
@@ -205,8 +211,20 @@ Outcome<bool> BlobStore::take_over(const Directory& from, const std::string& fil
   return true;
 }
 
-Outcome<void> BlobStore::publish(const Ingest& ingest, const Digest& digest) const {
-  if (::fsync(ingest.data.get()) != 0) return fail_errno("sync", digest.text(), errno);
+// The kernel tells of a failed write once, and takes the pages for written from then on.
+std::unexpected<ContentError> BlobStore::throw_away_unsynced(Ingest& ingest, const Digest& digest,
+                                                             int error) const {
+  ContentError failed = fail_errno("sync", digest.text(), error).error();
+  failed.message += ": what was written is thrown away; look after the disk of --root, then pull it again";
+  (void)::ftruncate(ingest.data.get(), 0);  // should its directory stay
+  ingest.data.reset();
+  if (const Outcome<void> removed = ingests_.remove_directory(ingest.name); !removed)
+    log_warning("an ingest stays behind", {{"error", removed.error().message}});
+  return std::unexpected(std::move(failed));
+}
+
+Outcome<void> BlobStore::publish(Ingest& ingest, const Digest& digest) const {
+  if (::fsync(ingest.data.get()) != 0) return throw_away_unsynced(ingest, digest, errno);
   const Outcome<Directory> from = ingests_.open(ingest.name);
   if (!from) return std::unexpected(from.error());
   const Outcome<Directory> to = root_.open(blob_directory(digest));

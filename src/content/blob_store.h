@@ -111,7 +111,8 @@ class BlobStore {
   Outcome<Ingest> open_ingest(const std::string& ref, int64_t total, const std::string& expected) const;
   // Makes the ingest's data the blob `digest`: durable, at once, never over a blob that is there (error
   // already_exists). The ingest is gone afterwards in both cases, and the blob is guarded if it can be.
-  Outcome<void> publish(const Ingest& ingest, const Digest& digest) const;
+  // Closed and gone, too, when its bytes could not be synced: a second sync would say that all is well.
+  Outcome<void> publish(Ingest& ingest, const Digest& digest) const;
   Outcome<void> drop_ingest(const std::string& ref) const;  // missing is fine
 
   Outcome<IngestStatus> ingest_status(const std::string& ref) const;  // error not_found
@@ -134,6 +135,7 @@ class BlobStore {
   Outcome<void> find_users(const Directory& root, const Directory& blobs, const Digest& digest,
                            Aside& aside) const;
   std::string aside_name(const Digest& digest) const;
+  std::unexpected<ContentError> throw_away_unsynced(Ingest& ingest, const Digest& digest, int error) const;
   Outcome<IngestStatus> read_ingest(const std::string& name) const;
   Outcome<Ingest> begin_ingest(const std::string& name, IngestStatus status) const;
 

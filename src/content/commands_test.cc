@@ -6,12 +6,13 @@
 #include "content/import_command.h"
 #include "content/test_directory.h"
 #include "content/verify_command.h"
+#include "refcount/test_syncs.h"
 
 namespace turnstile::content {
 namespace {
 
 // A node that has taken over a store of containerd's.
-class CommandsTest : public testing::Test {
+class CommandsTest : public ::testing::Test {
  protected:
   CommandsTest() {
     settings_.node = "node-a";
@@ -90,14 +91,45 @@ TEST_F(CommandsTest, AnExportCopiesWhatTheNodeUses) {
   EXPECT_FALSE(std::filesystem::exists(blob_path(settings_.of_command.to, digest_of("abc"))));
 }
 
+TEST_F(CommandsTest, AnExportWhoseNameCouldNotBeSyncedIsMadeAnew) {
+  put_source("abc");
+  ASSERT_EQ(run_import(settings_), 0);
+  const std::string copy = blob_path(settings_.of_command.to, digest_of("abc"));
+  {
+    const testing::FailingSync failing(1, "/to/blobs/sha256");
+    EXPECT_EQ(run_export(settings_), 1);
+    EXPECT_TRUE(failing.has_failed());
+  }
+  EXPECT_FALSE(std::filesystem::exists(copy)) << "it would pass for one that is there for good";
+  EXPECT_EQ(run_export(settings_), 0);
+  EXPECT_EQ(file_text(copy), "abc");
+}
+
+TEST_F(CommandsTest, AnImportThatLeavesSomethingOutSaysSo) {
+  put_source("abc");
+  const std::string unreadable = blob_path(settings_.of_command.from, digest_of("def"));
+  std::filesystem::create_directories(unreadable);
+  EXPECT_EQ(run_import(settings_), 1);
+  EXPECT_TRUE(std::filesystem::exists(published("abc"))) << "the rest is imported";
+  std::filesystem::remove(unreadable);
+  EXPECT_EQ(run_import(settings_), 0);
+}
+
+TEST_F(CommandsTest, OnlyASourceThatIsGoneWasRemovedMeanwhile) {
+  put_source("abc");
+  const testing::FailingSync failing(1, std::string(digest_of("abc").hex()), ENOENT);
+  EXPECT_EQ(run_import(settings_), 1);
+  EXPECT_TRUE(failing.has_failed());
+}
+
 TEST_F(CommandsTest, VerifyTellsWhatIsNotWell) {
   for (const char* bytes : {"abc", "def"}) put_source(bytes);
   ASSERT_EQ(run_import(settings_), 0);
   const auto node = start_plugin();
   const auto verify = [&](Settings settings) {
-    testing::internal::CaptureStdout();
+    ::testing::internal::CaptureStdout();
     const int code = run_verify(settings);
-    return std::pair{code, testing::internal::GetCapturedStdout()};
+    return std::pair{code, ::testing::internal::GetCapturedStdout()};
   };
   EXPECT_EQ(verify(settings_).first, 0);
   std::filesystem::remove(published("abc"));

@@ -42,6 +42,7 @@ class Export {
     const Outcome<void> moved = written ? store_.move_no_replace(unfinished, *to, name) : written;
     if (!moved) (void)store_.remove_file(unfinished);
     const Outcome<void> synced = moved ? to->sync() : moved;
+    if (moved && !synced) (void)to->remove_file(name);  // the next try makes it anew, and syncs that
     if (!synced) return std::unexpected(synced.error());
     return true;
   }

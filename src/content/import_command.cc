@@ -36,9 +36,10 @@ class Import {
   int run();
 
  private:
-  enum class How : uint8_t { there, adopted, linked, copied, damaged };
-  static constexpr size_t kHows = size_t(How::damaged) + 1;
+  enum class How : uint8_t { there, adopted, linked, copied, damaged, unreadable, gone };
+  static constexpr size_t kHows = size_t(How::gone) + 1;
 
+  void find_source(const Directory& files, const std::string& name, const std::string& file);
   Outcome<How> import_blob(const Source& source);
   // What another node, or an import that was cut off, has published.
   Outcome<bool> adopt(const Digest& digest);
@@ -66,14 +67,8 @@ Outcome<void> Import::find_sources(const std::string& from) {
     if (!directory) return std::unexpected(directory.error());
     directories_.push_back(std::move(*directory));
     const Directory& files = directories_.back();
-    const Outcome<void> walked = files.for_each([&](const std::string& file) {
-      const Outcome<Digest> digest = Digest::parse(fmt::format("{}:{}", name, file));
-      const Outcome<UniqueFd> fd = digest ? files.open_file(file, O_RDONLY) : std::unexpected(digest.error());
-      const Outcome<struct stat> status = fd ? look_at(fd->get()) : std::unexpected(fd.error());
-      if (!status) return log_warning("passed over", {{"file", file}, {"error", status.error().message}});
-      sources_.push_back({*digest, &files, status->st_size, Timestamp::of(status->st_mtim)});
-      bytes_ += status->st_size;
-    });
+    const Outcome<void> walked =
+        files.for_each([&](const std::string& file) { find_source(files, name, file); });
     if (!walked) return walked;
   }
   if (directories_.empty())
@@ -82,14 +77,25 @@ Outcome<void> Import::find_sources(const std::string& from) {
   return {};
 }
 
+void Import::find_source(const Directory& files, const std::string& name, const std::string& file) {
+  const Outcome<Digest> digest = Digest::parse(fmt::format("{}:{}", name, file));
+  if (!digest) return log_warning("passed over", {{"file", file}, {"error", digest.error().message}});
+  const Outcome<UniqueFd> fd = files.open_file(file, O_RDONLY);
+  const Outcome<struct stat> status = fd ? look_at(fd->get()) : std::unexpected(fd.error());
+  if (!status) {
+    if (!fd && fd.error().code == ErrorClass::not_found) return;  // removed just now
+    ++counts_[size_t(How::unreadable)];
+    fmt::print("{} cannot be read, and is not imported: {}\n", digest->text(), status.error().message);
+    return;
+  }
+  sources_.push_back({*digest, &files, status->st_size, Timestamp::of(status->st_mtim)});
+  bytes_ += status->st_size;
+}
+
 int Import::run() {
   progress_.emplace("import", sources_.size(), bytes_);
   for (const Source& source : sources_) {
     const Outcome<How> how = import_blob(source);
-    if (!how && how.error().code == ErrorClass::not_found) {
-      progress_->say(source.digest.text() + " was removed meanwhile: is containerd at work?");
-      continue;
-    }
     if (!how) {
       progress_.reset();
       return command_failed(fmt::format("{}: {}; run this again when that is mended: what is done is kept",
@@ -98,6 +104,8 @@ int Import::run() {
     progress_->blob_done();
     ++counts_[size_t(*how)];
     sizes_[size_t(*how)] += source.size;
+    if (*how == How::gone)
+      progress_->say(source.digest.text() + " was removed meanwhile: is containerd at work?");
     if (*how == How::damaged)
       progress_->say(fmt::format(
           "{} damaged: the file holds other bytes, and is not imported. Remove its image and pull it again",
@@ -105,7 +113,7 @@ int Import::run() {
   }
   progress_->say(summary());
   progress_.reset();
-  return counts_[size_t(How::damaged)] > 0 ? 1 : 0;
+  return counts_[size_t(How::damaged)] + counts_[size_t(How::unreadable)] > 0 ? 1 : 0;
 }
 
 std::string Import::summary() const {
@@ -114,12 +122,16 @@ std::string Import::summary() const {
                                                {How::copied, "copied"},
                                                {How::adopted, "in the root already"},
                                                {How::there, "this node's already"},
-                                               {How::damaged, "damaged"}};
+                                               {How::damaged, "damaged"},
+                                               {How::gone, "removed meanwhile"}};
   for (const auto& [how, name] : kinds)
     if (counts_[size_t(how)] > 0)
       text += fmt::format("{}{} {} ({})", text.empty() ? "" : ", ", counts_[size_t(how)], name,
                           show_bytes(sizes_[size_t(how)]));
-  return fmt::format("{} blobs: {}", sources_.size(), text.empty() ? "nothing to do" : text);
+  if (const size_t unreadable = counts_[size_t(How::unreadable)]; unreadable > 0)
+    text += fmt::format("{}{} not readable", text.empty() ? "" : ", ", unreadable);
+  return fmt::format("{} blobs: {}", sources_.size() + counts_[size_t(How::unreadable)],
+                     text.empty() ? "nothing to do" : text);
 }
 
 Outcome<Import::How> Import::import_blob(const Source& source) {
@@ -138,6 +150,7 @@ Outcome<Import::How> Import::import_blob(const Source& source) {
   if (!*adopted) {
     const std::string name(digest.hex());
     Outcome<UniqueFd> fd = source.directory->open_file(name, O_RDONLY);
+    if (!fd && fd.error().code == ErrorClass::not_found) return How::gone;
     if (!fd) return std::unexpected(fd.error());
     const OpenBlob blob{std::move(*fd), source.size};
     // One file system or not is only known when it is tried; hashing comes first, for what has a name is
@@ -183,7 +196,7 @@ Outcome<Import::How> Import::copy(const Source& source, const OpenBlob& blob) {
   const std::string ref = "import-" + source.digest.text();
   if (const Outcome<void> dropped = blobs_.drop_ingest(ref); !dropped)
     return std::unexpected(dropped.error());
-  const Outcome<Ingest> ingest = blobs_.open_ingest(ref, source.size, source.digest.text());
+  Outcome<Ingest> ingest = blobs_.open_ingest(ref, source.size, source.digest.text());
   if (!ingest) return std::unexpected(ingest.error());
   const Outcome<bool> copied = copy_verified(blob.fd.get(), ingest->data.get(), source.digest, [](size_t) {});
   const bool good = copied && *copied;

@@ -73,20 +73,29 @@ Outcome<void> SharedReferences::write(const Digest& digest, const ReferenceCount
                                       const ReferenceCount& after) const {
   const Outcome<Directory> shard = directory_.open_or_make(shard_of(digest));
   if (!shard) return std::unexpected(shard.error());
+  std::vector<std::string> added;
   for (const std::string& node : after.nodes) {
     if (before.nodes.contains(node)) continue;
     if (!is_plain_name(node)) return fail(ErrorClass::invalid_argument, node + " is no name of a node");
     if (const Outcome<UniqueFd> made = shard->open_file(file_of(digest, node), O_WRONLY | O_CREAT, 0644);
         !made)
       return std::unexpected(made.error());
+    added.push_back(file_of(digest, node));
   }
   for (const std::string& node : before.nodes)
     if (!after.nodes.contains(node))
       if (const Outcome<void> removed = shard->remove_file(file_of(digest, node)); !removed) return removed;
-  if (const Outcome<void> synced = shard->sync(); !synced) return synced;
-  const Outcome<Directory> above = directory_.open(std::string(name_of(digest.algorithm())));
-  if (!above) return std::unexpected(above.error());
-  return above->sync();  // the shard may be new
+  const auto sync = [&]() -> Outcome<void> {
+    if (const Outcome<void> synced = shard->sync(); !synced) return synced;
+    const Outcome<Directory> above = directory_.open(std::string(name_of(digest.algorithm())));
+    if (!above) return std::unexpected(above.error());
+    return above->sync();  // the shard may be new
+  };
+  const Outcome<void> synced = sync();
+  // Else it would count the next time, when nobody asks whether it is on the disk.
+  if (!synced)
+    for (const std::string& file : added) (void)shard->remove_file(file);
+  return synced;
 }
 
 Expected<ReferenceCount> SharedReferences::get(const std::string& resource) const {

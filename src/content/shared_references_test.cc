@@ -5,6 +5,7 @@
 
 #include "content/node_references.h"
 #include "content/test_directory.h"
+#include "refcount/test_syncs.h"
 
 namespace turnstile::content {
 namespace {
@@ -33,6 +34,18 @@ TEST(SharedReferences, WhatOneProcessWritesAnotherSeesAtOnce) {
   EXPECT_EQ(b.get_ref_count(kResource)->nodes, Nodes{"b"});
   ASSERT_TRUE(b.update_ref_count("delete", kResource, "b", WorkResult::succeeded()));
   EXPECT_TRUE(a.can_perform_operation("delete", kResource)->yes);
+}
+
+TEST(SharedReferences, OneThatCouldNotBeSyncedDoesNotCount) {
+  const TestDirectory directory;
+  NodeReferences a(open_references(directory / "refs"), "a");
+  {
+    const testing::FailingSync failing(1, "/refs/sha256");
+    EXPECT_FALSE(a.add(digest_of("a blob")));
+  }
+  EXPECT_FALSE(*a.has(digest_of("a blob"))) << "a second sync would say that all is well";
+  EXPECT_TRUE(a.add(digest_of("a blob")));
+  EXPECT_TRUE(*a.has(digest_of("a blob")));
 }
 
 TEST(SharedReferences, AWalkSeesAllKindsOfDigestsAndNothingElse) {

@@ -50,7 +50,7 @@ class Verification {
       std::erase_if(bad, [&](const Finding& finding) { return !(*now)->size_of(finding.digest); });
     for (const Finding& finding : bad) progress.say(finding.why);
     progress.say(fmt::format("{} blobs, {}: {}", all_.size(), show_bytes(bytes_),
-                             bad.empty() ? "all are well" : fmt::format("{} not well", bad.size())));
+                             bad.empty() ? "all intact" : fmt::format("{} missing or damaged", bad.size())));
     if (bad.empty()) return 0;
     give_advice(progress, bad);
     return 1;

@@ -5,8 +5,8 @@
 
 namespace turnstile::content {
 
-// Returns the program's exit code: 1 when something is not well. Changes nothing unless it is told to put
-// away what is damaged; the plugin may run meanwhile.
+// Returns the program's exit code: 1 when something is missing or damaged. Changes nothing unless it is told
+// to put away what is damaged; the plugin may run meanwhile.
 int run_verify(const Settings& settings);
 
 }  // namespace turnstile::content

@@ -124,7 +124,7 @@ Outcome<Digest> Writer::verify(int64_t total, const std::optional<Digest>& expec
                 fmt::format("the digest is {}, expected {}", other.digest().text(), expected->text()));
   }
   if (const Outcome<void> hashed = catch_up(); !hashed) return std::unexpected(hashed.error());
-  const Digest digest = hasher_.digest();
+  Digest digest = hasher_.digest();
   if (expected && digest != *expected)
     return fail(ErrorClass::failed_precondition,
                 fmt::format("the digest is {}, expected {}", digest.text(), expected->text()));
@@ -137,6 +137,8 @@ Outcome<void> Writer::publish(const Digest& digest) {
   if (published || published.error().code == ErrorClass::already_exists) {
     if (const Outcome<void> dropped = close_and_drop(); !dropped)
       log_warning("an ingest stays behind", {{"error", dropped.error().message}});
+  } else if (!ingest_.data.is_open()) {
+    held_.reset();
   }
   return published;
 }

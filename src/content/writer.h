@@ -45,6 +45,7 @@ class Writer {
   // failed_precondition; the data stays, and may be committed again.
   Outcome<Digest> verify(int64_t total, const std::optional<Digest>& expected);
   // After verify(): makes it a blob. Error already_exists: somebody was faster; the ingest is gone then, too.
+  // It is also gone when its bytes could not be synced.
   Outcome<void> publish(const Digest& digest);
   // Throws the ingest away.
   Outcome<void> drop();

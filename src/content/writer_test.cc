@@ -4,11 +4,12 @@
 #include <thread>
 
 #include "content/test_directory.h"
+#include "refcount/test_syncs.h"
 
 namespace turnstile::content {
 namespace {
 
-class WriterTest : public testing::Test {
+class WriterTest : public ::testing::Test {
  protected:
   std::unique_ptr<Writer> open(const std::string& ref, int64_t total = 0) {
     Outcome<std::unique_ptr<Writer>> writer = Writer::open(store_, locks_, ref, total, "");
@@ -113,6 +114,27 @@ TEST_F(WriterTest, NeverReplacesABlobAndDropsTheIngestThen) {
   EXPECT_EQ(writer->publish(*writer->verify(0, std::nullopt)).error().code, ErrorClass::already_exists);
   EXPECT_EQ(file_text(blob_path(directory_ / "root", digest_of("abc"))), "first");
   EXPECT_TRUE(store_.ingests()->empty());
+}
+
+// A second sync would say that all is well: the error was told, and the kernel takes the pages for written.
+TEST_F(WriterTest, WhatCouldNotBeSyncedIsWrittenAnew) {
+  auto writer = open("r", 3);
+  ASSERT_TRUE(writer->write(0, "abc"));
+  const Outcome<Digest> digest = writer->verify(3, std::nullopt);
+  ASSERT_TRUE(digest);
+  {
+    const testing::FailingSync failing(1);
+    const Outcome<void> published = writer->publish(*digest);
+    ASSERT_FALSE(published);
+    EXPECT_NE(published.error().message.find("thrown away"), std::string::npos) << published.error().message;
+  }
+  EXPECT_FALSE(writer->publish(*digest)) << "by the same stream";
+  writer.reset();
+  auto next = open("r", 3);
+  EXPECT_EQ(next->status().offset, 0);
+  ASSERT_TRUE(next->write(0, "abc"));
+  EXPECT_TRUE(next->publish(*digest));
+  EXPECT_EQ(file_text(blob_path(directory_ / "root", *digest)), "abc");
 }
 
 TEST_F(WriterTest, OneForEachRefAndTheSecondWaitsAMoment) {

@@ -5,6 +5,7 @@
 #include <unistd.h>
 
 #include <cerrno>
+#include <climits>
 
 namespace turnstile::testing {
 
@@ -15,10 +16,17 @@ Syncs& syncs() {
 
 namespace {
 
+bool is_meant(int fd) {
+  if (syncs().of.empty()) return true;
+  char path[PATH_MAX];
+  const ssize_t length = ::readlink(("/proc/self/fd/" + std::to_string(fd)).c_str(), path, sizeof path);
+  return length > 0 && std::string_view(path, size_t(length)).find(syncs().of) != std::string_view::npos;
+}
+
 int sync_by(long call, int fd) {
   ++syncs().calls;
-  if (syncs().until_failure >= 0 && syncs().until_failure-- == 0) {
-    errno = EIO;
+  if (syncs().until_failure >= 0 && is_meant(fd) && syncs().until_failure-- == 0) {
+    errno = syncs().error;
     return -1;
   }
   return int(::syscall(call, fd));
