@@ -17,6 +17,11 @@ class CallThreads {
 
   // False: all are busy, and there may not be more.
   [[nodiscard]] bool run(std::function<void()> work);
+  // Whether any of them is at work.
+  bool are_busy() TS_EXCLUDES(mutex_) {
+    const Locked lock(mutex_);
+    return threads_ > idle_;
+  }
   // Takes no more work, and returns when what there is has been done.
   void wait_for_all();
 

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "base/log.h"
+#include "http/look_predictor.h"
 #include "rpc/connection.h"
 #include "rpc/unix_listener.h"
 
@@ -104,7 +105,7 @@ class LoopServer final : public Server {
 
   void run() {
     while (true) {
-      poller_.wait(stopping_.load() ? kLookWhileStopping : accept_again_ ? kPause : milliseconds(-1));
+      wait(stopping_.load() ? kLookWhileStopping : accept_again_ ? kPause : milliseconds(-1));
       poller_.dispatch();
       go_on_accepting();
       look_at_streams();
@@ -112,6 +113,21 @@ class LoopServer final : public Server {
       if (stopping_.load() && say_goodbye_and_see_whether_all_ended()) break;
     }
     connections_.clear();
+  }
+
+  // containerd reads a blob by one call after the other: where the next one is likely to come soon, the loop
+  // looks for it before it sleeps, as an HTTP loop does (decision 0012). Not while a call is at work on its
+  // own thread: that one, and its client, need the cores.
+  void wait(milliseconds patience) {
+    using Look = http::LookPredictor;
+    const Clock::time_point since = Clock::now();
+    bool found = false;
+    if (has_cores_ && look_.pays(Look::From::peers) && !threads_.are_busy()) {
+      do found = poller_.wait(milliseconds(0));
+      while (!found && Clock::now() - since < Look::kLongestLook);
+    }
+    if (!found) poller_.wait(patience);
+    look_.learn(Look::From::peers, Clock::now() - since, found);
   }
 
   void look_at_streams() {
@@ -137,6 +153,8 @@ class LoopServer final : public Server {
   }
 
   const Limits limits_;
+  const bool has_cores_ = std::thread::hardware_concurrency() > 1;  // alone, it would keep its client waiting
+  http::LookPredictor look_;
   http::Poller poller_;
   CallThreads threads_;
   const Surroundings surroundings_;
