@@ -32,11 +32,10 @@ class GrpcClient final : public Client {
     wish.set_limit(int64_t(request.limit));
     wish.set_keys_only(request.keys_only);
     pb::RangeResponse told;
-    auto asked = members_->ask(Kind::reads, Repeat::harmless, within,
-                               [&](Member& member, grpc::ClientContext& context) {
-                                 told.Clear();
-                                 return member.kv->Range(&context, wish, &told);
-                               });
+    auto asked = members_->ask(Kind::reads, Repeat::harmless, within, [&](Member& member, Asking& asking) {
+      told.Clear();
+      return member.kv->Range(&asking.context, wish, &told);
+    });
     if (!asked) {
       if (asked.error().failure == Failure::unknown)
         asked.error().failure = Failure::not_done;  // it changes nothing
@@ -70,7 +69,7 @@ class GrpcClient final : public Client {
     pb::TxnResponse told;
     const auto asked = members_->ask(
         Kind::changes, Repeat::never, within,
-        [&](Member& member, grpc::ClientContext& context) { return member.kv->Txn(&context, wish, &told); });
+        [&](Member& member, Asking& asking) { return members_->transact(member, asking, wish, told); });
     if (!asked) return std::unexpected(asked.error());
     return TransactionAnswer{told.succeeded(), told.header().revision()};
   }
@@ -79,10 +78,10 @@ class GrpcClient final : public Client {
     pb::LeaseGrantRequest wish;
     wish.set_ttl(ttl.count());
     pb::LeaseGrantResponse told;
-    const auto asked = members_->ask(Kind::changes, Repeat::never, within,
-                                     [&](Member& member, grpc::ClientContext& context) {
-                                       return member.lease->LeaseGrant(&context, wish, &told);
-                                     });
+    const auto asked =
+        members_->ask(Kind::changes, Repeat::never, within, [&](Member& member, Asking& asking) {
+          return member.lease->LeaseGrant(&asking.context, wish, &told);
+        });
     if (!asked) return std::unexpected(asked.error());
     return LeaseAnswer{LeaseId(told.id()), std::chrono::seconds(told.ttl())};
   }
@@ -92,13 +91,13 @@ class GrpcClient final : public Client {
     pb::LeaseKeepAliveRequest wish;
     wish.set_id(int64_t(lease));
     pb::LeaseKeepAliveResponse told;
-    const auto asked = members_->ask(
-        Kind::changes, Repeat::harmless, within, [&](Member& member, grpc::ClientContext& context) {
+    const auto asked =
+        members_->ask(Kind::changes, Repeat::harmless, within, [&](Member& member, Asking& asking) {
           told.Clear();
-          const auto stream = member.lease->LeaseKeepAlive(&context);
+          const auto stream = member.lease->LeaseKeepAlive(&asking.context);
           stream->Write(wish);
           const bool heard = stream->Read(&told);
-          if (heard) context.TryCancel();
+          if (heard) asking.context.TryCancel();
           const grpc::Status status = stream->Finish();
           if (heard) return grpc::Status::OK;
           return status.ok() ? grpc::Status(grpc::StatusCode::UNAVAILABLE, "hung up") : status;
@@ -113,10 +112,9 @@ class GrpcClient final : public Client {
     pb::LeaseRevokeRequest wish;
     wish.set_id(int64_t(lease));
     pb::LeaseRevokeResponse told;
-    return members_->ask(Kind::changes, Repeat::never, within,
-                         [&](Member& member, grpc::ClientContext& context) {
-                           return member.lease->LeaseRevoke(&context, wish, &told);
-                         });
+    return members_->ask(Kind::changes, Repeat::never, within, [&](Member& member, Asking& asking) {
+      return member.lease->LeaseRevoke(&asking.context, wish, &told);
+    });
   }
 
   std::unique_ptr<Watch> watch(const std::string& begin, const std::string& end, Revision from,
@@ -128,10 +126,9 @@ class GrpcClient final : public Client {
     pb::CompactionRequest wish;
     wish.set_revision(revision);
     pb::CompactionResponse told;
-    return members_->ask(Kind::changes, Repeat::never, within,
-                         [&](Member& member, grpc::ClientContext& context) {
-                           return member.kv->Compact(&context, wish, &told);
-                         });
+    return members_->ask(Kind::changes, Repeat::never, within, [&](Member& member, Asking& asking) {
+      return member.kv->Compact(&asking.context, wish, &told);
+    });
   }
 
   std::vector<MemberStatus> members(Timeout within) override {
@@ -161,8 +158,8 @@ class GrpcClient final : public Client {
       return status;
     }
     pb::StatusResponse told;
-    const auto failed = members_->ask_one(member, deadline, [&](Member& one, grpc::ClientContext& context) {
-      return one.maintenance->Status(&context, {}, &told);
+    const auto failed = members_->ask_one(member, deadline, [&](Member& one, Asking& asking) {
+      return one.maintenance->Status(&asking.context, {}, &told);
     });
     if (failed) {
       status.error = failed->message;

@@ -11,7 +11,7 @@ using std::chrono::steady_clock;
 
 constexpr std::chrono::milliseconds kLook{100};
 constexpr std::chrono::seconds kLookWhoLeads{2};
-constexpr std::chrono::milliseconds kTimeToSayWhoLeads{300};
+constexpr std::chrono::milliseconds kTimeToSayWhoLeads{300}, kTimeToOpenALine{300};
 
 grpc::ChannelArguments channel_arguments() {
   grpc::ChannelArguments arguments;
@@ -64,7 +64,10 @@ gpr_timespec grpc_time(SteadyTime time) {
 }
 
 Members::Members(const Options& options, const std::shared_ptr<grpc::ChannelCredentials>& credentials)
-    : user_(options.user), password_(options.password) {
+    : user_(options.user),
+      password_(options.password),
+      secure_(options.endpoints.front().starts_with("https://")),
+      line_tls_(secure_ ? make_line_tls(options) : LineTls{nullptr, &SSL_CTX_free}) {
   for (const std::string& url : options.endpoints) {
     auto member = std::make_unique<Member>();
     member->url = url;
@@ -115,7 +118,11 @@ void Members::reconnect() {
       all_connected = false;
       member->channel->WaitForStateChange(state, grpc_time(steady_clock::now() + kLook));
     }
-    if (members_.size() == 1 || steady_clock::now() < next_look) continue;
+    // The only one leads. Before it has let us in, a call of this thread's could be the one that it hangs up
+    // on, and whoever must hear why would not.
+    const bool too_early =
+        members_.size() == 1 && !members_.front()->new_enough.load(std::memory_order_relaxed);
+    if (too_early || steady_clock::now() < next_look) continue;
     look_who_leads();
     next_look = steady_clock::now() + (all_connected ? kLookWhoLeads : kLookWhoLeads / 4);
   }
@@ -126,17 +133,44 @@ void Members::look_who_leads() {
   const size_t before = first(Kind::changes);
   for (size_t i = 0; i < members_.size(); ++i) {
     const size_t index = (before + i) % members_.size();
-    if (leads(*members_[index])) return answered(Kind::changes, index);
+    const std::optional<std::string> peer = leads(*members_[index]);
+    if (!peer) continue;
+    answered(Kind::changes, index);
+    return keep_line(*members_[index], *peer);
   }
 }
 
-bool Members::leads(Member& member) {
-  if (member.channel->GetState(false) != GRPC_CHANNEL_READY) return false;
+std::optional<std::string> Members::leads(Member& member) {
+  if (member.channel->GetState(false) != GRPC_CHANNEL_READY) return std::nullopt;
   grpc::ClientContext context;
   context.set_deadline(grpc_time(steady_clock::now() + kTimeToSayWhoLeads));
   etcdserverpb::StatusResponse response;
-  return member.maintenance->Status(&context, {}, &response).ok() && response.leader() != 0 &&
-         response.leader() == response.header().member_id();
+  const bool told = member.maintenance->Status(&context, {}, &response).ok();
+  if (!told || response.leader() == 0 || response.leader() != response.header().member_id())
+    return std::nullopt;
+  return context.peer();
+}
+
+void Members::keep_line(Member& member, const std::string& peer) {
+  const SteadyTime until = steady_clock::now() + kTimeToOpenALine;
+  if (auto line = member.line.take()) member.line.give_back(line->tend(until) ? std::move(line) : nullptr);
+  if (!member.line.is_empty() || (secure_ && !line_tls_)) return;
+  if (auto line = CallLine::open(peer, line_tls_.get(), std::string(authority(member.url)), until))
+    member.line.give_back(std::move(line));
+}
+
+grpc::Status Members::transact(Member& member, Asking& asking, const etcdserverpb::TxnRequest& request,
+                               etcdserverpb::TxnResponse& response) {
+  auto line = member.line.take();
+  if (line && !line->is_usable()) {
+    line.reset();
+    member.line.give_back(nullptr);
+  }
+  if (!line) return member.kv->Txn(&asking.context, request, &response);
+  calls_by_line_.fetch_add(1, std::memory_order_relaxed);
+  const grpc::Status status = line->transact(request, asking.token, asking.deadline, response);
+  member.line.give_back(std::move(line));
+  return status;
 }
 
 void Members::failed(size_t index) {
@@ -198,13 +232,14 @@ std::optional<CallError> Members::meet(Member& member, SteadyTime deadline) {
 std::optional<CallError> Members::ask_one(Member& member, SteadyTime deadline, const Call& call) {
   for (bool again = false;; again = true) {
     if (auto error = meet(member, deadline)) return error;
-    grpc::ClientContext context;
-    context.set_deadline(grpc_time(deadline));
-    const std::string token = introduce(context);
-    const grpc::Status status = call(member, context);
+    Asking asking;
+    asking.deadline = deadline;
+    asking.context.set_deadline(grpc_time(deadline));
+    asking.token = introduce(asking.context);
+    const grpc::Status status = call(member, asking);
     if (status.ok()) return std::nullopt;
     if (!has_user() || !wants_login(status) || again) return call_error(status, member.url);
-    forget(token);
+    forget(asking.token);
   }
 }
 
@@ -214,11 +249,29 @@ std::optional<CallError> Members::check_version(Member& member, SteadyTime deadl
   context.set_deadline(grpc_time(deadline));
   etcdserverpb::StatusResponse response;
   const grpc::Status status = member.maintenance->Status(&context, {}, &response);
-  if (!status.ok()) return before_the_call(call_error(status, member.url));
+  if (!status.ok()) {
+    CallError error = before_the_call(call_error(status, member.url));
+    if (error.failure == Failure::not_done)
+      if (auto why = refusal(member, context.peer(), deadline))
+        return CallError{Failure::denied, fmt::format("etcd {}: TLS: {}", member.url, *why)};
+    return error;
+  }
   if (const auto reason = too_old(response.version()))
     return CallError{Failure::refused, fmt::format("etcd {}: {}", member.url, *reason)};
   member.new_enough.store(true, std::memory_order_relaxed);
   return std::nullopt;
+}
+
+// gRPC tells a member that does not let us in from one that is away only by how the connection ended, which is
+// now one way, now another. Half of the time that is left: whoever is asked next needs some, too.
+std::optional<std::string> Members::refusal(const Member& member, const std::string& peer,
+                                            SteadyTime deadline) const {
+  if (!line_tls_) return std::nullopt;
+  const SteadyTime now = steady_clock::now();
+  const std::string_view where = authority(member.url);
+  const bool is_known = peer.starts_with("ipv4:") || peer.starts_with("ipv6:");
+  return LineSocket::refusal(is_known ? peer : fmt::format("url:{}", where), line_tls_.get(), host_of(where),
+                             now + (deadline - now) / 2);
 }
 
 Answer<void> Members::ask(Kind kind, Repeat repeat, Client::Timeout within, const Call& call) {
