@@ -16,8 +16,12 @@ using etcd::KeyValue;
 using etcd::RangeAnswer;
 using etcd::Revision;
 
-// An answer stays below ten megabytes, which the client takes.
+// An answer should stay below ten megabytes: so many keys of the log, or chunks, are always less.
 constexpr size_t kLogPage = 64, kChunkPage = 6, kKeysPage = 20'000;
+// Of the log more, where they are small, by those of the page before. Should a page of large ones follow, it
+// is one of a hundred megabytes at the most; when that takes too long the next look begins there, with a
+// small page.
+constexpr size_t kLogPageBytes = 4 << 20, kMostLogPage = 1000;
 
 Result<void> load_records(std::string_view payload, uint32_t records, const Journal::Load& load,
                           const std::string& where) {
@@ -142,10 +146,20 @@ Answer<void> EtcdImage::forget_changed_log(Revision at, Timeout within) {
 Answer<void> EtcdImage::read_log(Revision at, Timeout within) {
   const uint64_t from = next_number();
   log_.erase(log_.lower_bound(from), log_.end());
-  return page(keys_.log(from), keys_.log_end(), at, kLogPage, false, within, [&](KeyValue& each) {
-    if (const auto number = keys_.number_of(each.key))
-      log_[*number] = {each.create_revision, each.mod_revision, each.value.size(), std::move(each.value)};
-  });
+  std::string begin = keys_.log(from);
+  for (size_t limit = kLogPage;;) {
+    Answer<RangeAnswer> answer = client_.range({begin, keys_.log_end(), at, limit, false}, within);
+    if (!answer) return std::unexpected(answer.error());
+    size_t bytes = 0;
+    for (KeyValue& each : answer->values) {
+      bytes += each.value.size();
+      if (const auto number = keys_.number_of(each.key))
+        log_[*number] = {each.create_revision, each.mod_revision, each.value.size(), std::move(each.value)};
+    }
+    if (!answer->more || answer->values.empty()) return {};
+    begin = answer->values.back().key + '\0';
+    limit = std::clamp(kLogPageBytes * answer->values.size() / (bytes + 1), kLogPage, kMostLogPage);
+  }
 }
 
 uint64_t EtcdImage::next_number() const {
@@ -167,7 +181,9 @@ EtcdImage::End EtcdImage::end() const {
   End end;
   end.report = report_;
   end.next_number = given_;
-  if (pointer_) end.snapshot_bytes = pointer_->bytes;
+  if (pointer_)
+    end.snapshot_bytes = pointer_->bytes, end.generation = pointer_->generation,
+    end.snapshot_time = pointer_->time;
   const auto more = log_.lower_bound(given_);
   for (auto at = log_.begin(); at != more; ++at) end.log_bytes += at->second.bytes;
   end.log_keys = uint64_t(std::distance(log_.begin(), more));

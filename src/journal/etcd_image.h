@@ -50,6 +50,8 @@ class EtcdImage {
     // There is something: its first key, as it was when it was made. Empty: there is not.
     etcd::Guard more{};
     uint64_t log_bytes = 0, log_keys = 0, snapshot_bytes = 0;
+    std::string generation;  // of the snapshot; empty: there is none
+    Time snapshot_time{};
   };
   // Gives what has not been given yet: the snapshot, and of the log what has no gap. An error says what is
   // damaged; then what was given is worth nothing.

@@ -64,6 +64,24 @@ TEST_F(EtcdImageTest, OnlyWhatIsNewIsRead) {
   EXPECT_EQ(world(), world_after(201));
 }
 
+TEST_F(EtcdImageTest, ALongLogIsReadInPagesOfAFewMegabytes) {
+  const auto put = [&](uint64_t first, uint64_t last, size_t bytes) {
+    etcd::Transaction all;
+    for (uint64_t n = first; n <= last; ++n)
+      all.puts.push_back({keys_.log(n), std::string(bytes, 'x'), etcd::LeaseId::none});
+    ASSERT_TRUE(etcd_.commit(all, kWithin));
+  };
+  put(1, 3000, 200);
+  ASSERT_TRUE(refresh());
+  EXPECT_EQ(image_.next_number(), 3001u);
+  EXPECT_LE(etcd_.ranges, 5u) << "of small keys many";
+  etcd_.largest_answer = 0;
+  put(3001, 3200, 120'000);
+  ASSERT_TRUE(refresh());
+  EXPECT_EQ(image_.next_number(), 3201u);
+  EXPECT_LE(etcd_.largest_answer, 10'000'000u) << "of large ones few";
+}
+
 TEST_F(EtcdImageTest, S45_WhatALaterTermHasWrittenInPlaceOfWhatWasReadIsNoticed) {
   for (uint64_t n = 1; n <= 3; ++n) put_batch(n, n);
   put_batch(4, 99, 7, 2);  // never finished

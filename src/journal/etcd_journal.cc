@@ -58,7 +58,7 @@ Result<void> EtcdLog::write(FrameBuilder& batch, Time time) {
   part.records = batch.records();
   part.parts = uint32_t((payload.size() + options_.key_bytes - 1) / options_.key_bytes);
   etcd::Transaction transaction;
-  size_t bytes = 0;
+  size_t bytes = 0, written = 0;
   for (; part.part < part.parts; ++part.part) {
     part.number = next_number_ + part.part;
     part.payload = payload.substr(part.part * options_.key_bytes, options_.key_bytes);
@@ -69,12 +69,13 @@ Result<void> EtcdLog::write(FrameBuilder& batch, Time time) {
     }
     transaction.puts.push_back({keys_.log(part.number), encode(part), etcd::LeaseId::none});
     bytes += part.payload.size();
+    written += transaction.puts.back().value.size();
   }
   if (Result<void> done = commit(std::move(transaction)); !done) return done;
   next_number_ += part.parts;
   statistics_.set_next_number(next_number_);
   keys_written_.fetch_add(part.parts, std::memory_order_relaxed);
-  bytes_written_.fetch_add(payload.size(), std::memory_order_relaxed);
+  bytes_written_.fetch_add(written, std::memory_order_relaxed);
   return {};
 }
 
@@ -116,6 +117,12 @@ class EtcdJournal final : public Journal {
   bool overloaded() const override { return commit_.overloaded() || statistics_.no_space(); }
   Result<void> snapshot(const Dump& dump, std::stop_token stop) override;
   bool wants_snapshot() const override;
+  JournalFigures figures() const override {
+    const uint64_t before = bytes_before_snapshot_;
+    return {.log_bytes = log_.bytes_written() - before,
+            .snapshot_bytes = snapshot_bytes_,
+            .snapshot_time = snapshot_time_.load()};
+  }
   void stop() override { commit_.stop(); }
 
  private:
@@ -125,9 +132,11 @@ class EtcdJournal final : public Journal {
   Mark log_now() const { return {log_.keys_written(), log_.bytes_written()}; }
   Result<void> erase_behind(uint64_t next_number, const etcd::Guard& first);
   Result<SnapshotPointer> write_snapshot(const Dump& dump, const std::stop_token& stop);
-  Result<void> write_chunk(FrameBuilder& chunk, SnapshotPointer& pointer);
-  Result<void> flip(const SnapshotPointer& pointer, etcd::Revision first_chunk_created);
-  Result<etcd::Revision> when_created(const std::string& key);
+  void erase_unfinished(const std::string& next_generation);
+  Result<etcd::Revision> write_chunk(FrameBuilder& chunk, SnapshotPointer& pointer);
+  Result<etcd::Revision> flip(const SnapshotPointer& pointer, etcd::Revision first_chunk_created);
+  void compact(etcd::Revision before);
+  Result<etcd::Revision> when_created(const std::string& key, etcd::Revision not_before);
   void remember(const Mark& begun, uint64_t snapshot_bytes);
 
   const EtcdJournalOptions options_;
@@ -138,7 +147,11 @@ class EtcdJournal final : public Journal {
   EtcdLog log_;
   EtcdStatistics& statistics_;
   Time latest_{};
-  std::atomic<uint64_t> keys_at_snapshot_{0}, bytes_at_snapshot_{0}, snapshot_bytes_{0};
+  std::string generation_;  // of the snapshot that counts; snapshot()'s own
+  // When the last one was begun, which may have failed; and of the one that counts.
+  std::atomic<uint64_t> keys_at_snapshot_{0}, bytes_at_snapshot_{0};
+  std::atomic<uint64_t> bytes_before_snapshot_{0}, snapshot_bytes_{0};
+  std::atomic<Time> snapshot_time_{Time{}};
   std::atomic<bool> in_snapshot_{false};
   GroupCommit commit_;  // last, so that its thread ends first
 };
@@ -156,26 +169,36 @@ Result<Recovered> EtcdJournal::recover(const Load& load) {
   }
   log_.resume(end->next_number, end->log_keys, end->log_bytes);
   snapshot_bytes_ = end->snapshot_bytes;
+  snapshot_time_ = end->snapshot_time;
+  generation_ = end->generation;
   latest_ = end->report.latest;
   return end->report;
 }
 
 // Only while the first of it is there: a copy of this that is carried out late must not take what this term
-// has written since (docs/decisions/0026-several-servers-on-etcd.md).
+// has written since (docs/decisions/0026-several-servers-on-etcd.md). So a second try is refused when the
+// first was carried out, and nobody knew: it was, if that key has gone and the term goes on, in which nobody
+// else erases anything.
 Result<void> EtcdJournal::erase_behind(uint64_t next_number, const etcd::Guard& first) {
   etcd::Transaction transaction;
   transaction.guards.push_back(first);
   transaction.erases.push_back({keys_.log(next_number), keys_.log_end()});
   const Result<etcd::Revision> done = writer_.commit(std::move(transaction));
-  if (!done) return std::unexpected(done.error());
-  return {};
+  if (done) return {};
+  etcd::RangeRequest request;
+  request.begin = first.key;
+  request.keys_only = true;
+  const Result<etcd::RangeAnswer> found = writer_.read(request, writer_.term());
+  if (found && found->values.empty() && writer_.commit({})) return {};
+  return std::unexpected(done.error());
 }
 
 bool EtcdJournal::wants_snapshot() const {
   const uint64_t bytes = log_.bytes_written() - bytes_at_snapshot_.load();
+  const uint64_t keys = log_.keys_written() - keys_at_snapshot_.load();
+  if (keys >= options_.snapshot_at_keys) return true;
   if (bytes < kLogToSnapshot * snapshot_bytes_.load()) return false;
-  return log_.keys_written() - keys_at_snapshot_.load() >= options_.snapshot_after_keys ||
-         bytes >= options_.snapshot_after_bytes;
+  return keys >= options_.snapshot_after_keys || bytes >= options_.snapshot_after_bytes;
 }
 
 void EtcdJournal::remember(const Mark& begun, uint64_t snapshot_bytes) {
@@ -192,6 +215,8 @@ Result<void> EtcdJournal::snapshot(const Dump& dump, std::stop_token stop) {
   remember(begun, pointer ? pointer->bytes : snapshot_bytes_.load());
   in_snapshot_ = false;
   if (!pointer) return std::unexpected(pointer.error());
+  bytes_before_snapshot_ = begun.bytes;
+  snapshot_time_ = pointer->time;
   return {};
 }
 
@@ -204,8 +229,9 @@ Result<SnapshotPointer> EtcdJournal::write_snapshot(const Dump& dump, const std:
   if (!begun) return std::unexpected(begun.error());
   pointer.generation = keys_.generation(writer_.term(), pointer.first_number);
   pointer.time = commit_.latest_time();
+  erase_unfinished(pointer.generation);
   FrameBuilder chunk;
-  Result<void> written;
+  Result<etcd::Revision> written = writer_.term();
   dump([&](const Record& record) {
     if (stop.stop_requested() || !written) return;
     chunk.add(record);
@@ -214,15 +240,51 @@ Result<SnapshotPointer> EtcdJournal::write_snapshot(const Dump& dump, const std:
   if (stop.stop_requested()) return fail("the server stops");
   if (written && (chunk.records() > 0 || pointer.chunks == 0)) written = write_chunk(chunk, pointer);
   if (!written) return std::unexpected(written.error());
-  const Result<etcd::Revision> created = when_created(keys_.chunk(pointer.generation, 0));
+  const Result<etcd::Revision> created = when_created(keys_.chunk(pointer.generation, 0), *written);
   if (!created) return std::unexpected(created.error());
   // The dump may have seen steps that are not safe yet: the snapshot counts when they are.
-  auto flipped = commit_.between_batches([&] { return flip(pointer, *created); });
+  etcd::Revision counts_since = 0;
+  auto flipped = commit_.between_batches([&]() -> Result<void> {
+    const Result<etcd::Revision> done = flip(pointer, *created);
+    if (!done) return std::unexpected(done.error());
+    counts_since = *done;
+    return {};
+  });
   if (!flipped) return std::unexpected(flipped.error());
+  generation_ = pointer.generation;
+  compact(counts_since);
   return pointer;
 }
 
-Result<void> EtcdJournal::write_chunk(FrameBuilder& chunk, SnapshotPointer& pointer) {
+// Chunks that no snapshot has become, because its term or its server ended: the next good one would erase
+// them, too, but needs the room before that. Once, and if it does not succeed the next one will: nothing
+// depends on it. A copy that is carried out late finds nothing that was begun later than this.
+void EtcdJournal::erase_unfinished(const std::string& next_generation) {
+  etcd::RangeRequest request;
+  request.begin = keys_.snapshots();
+  request.end = keys_.snapshots() + next_generation;
+  request.keys_only = true;
+  const std::string counts = keys_.snapshots() + generation_ + "/";
+  const auto found = client_.range(request, options_.call_timeout);
+  if (!found || std::ranges::all_of(found->values, [&](const etcd::KeyValue& each) {
+        return !generation_.empty() && each.key.starts_with(counts);
+      }))
+    return;
+  etcd::Transaction transaction;
+  transaction.guards.push_back({keys_.leader(), writer_.term()});
+  if (generation_.empty() || generation_ == next_generation) {
+    transaction.erases.push_back({request.begin, request.end});
+  } else {
+    transaction.erases.push_back({request.begin, counts});
+    transaction.erases.push_back({keys_.snapshots() + generation_ + "0", request.end});  // behind its "/"
+  }
+  const auto erased = client_.commit(transaction, options_.call_timeout);
+  if (!erased || !erased->done) return;
+  log_info("chunks of a snapshot that was not finished were erased");
+  compact(erased->revision);
+}
+
+Result<etcd::Revision> EtcdJournal::write_chunk(FrameBuilder& chunk, SnapshotPointer& pointer) {
   etcd::Transaction transaction;
   transaction.puts.push_back({keys_.chunk(pointer.generation, pointer.chunks),
                               encode({pointer.chunks, chunk.records(), chunk.payload()}),
@@ -231,17 +293,15 @@ Result<void> EtcdJournal::write_chunk(FrameBuilder& chunk, SnapshotPointer& poin
   pointer.records += chunk.records();
   pointer.bytes += chunk.payload_size();
   chunk.clear();
-  const Result<etcd::Revision> done = writer_.commit(std::move(transaction));
-  if (!done) return std::unexpected(done.error());
-  return {};
+  return writer_.commit(std::move(transaction));
 }
 
-Result<etcd::Revision> EtcdJournal::when_created(const std::string& key) {
+Result<etcd::Revision> EtcdJournal::when_created(const std::string& key, etcd::Revision not_before) {
   etcd::RangeRequest request;
   request.begin = key;
   request.keys_only = true;
-  const auto found = client_.range(request, options_.call_timeout);
-  if (!found) return fail(found.error().message);
+  const Result<etcd::RangeAnswer> found = writer_.read(request, not_before);
+  if (!found) return std::unexpected(found.error());
   if (found->values.empty()) return fail(fmt::format("{} is not there any more", key));
   return found->values.front().create_revision;
 }
@@ -250,19 +310,21 @@ Result<etcd::Revision> EtcdJournal::when_created(const std::string& key) {
 // erased that, must not make this one count again.
 //
 // The log before the snapshot and the snapshots before it go in the same moment in which it begins to count.
-// Then etcd may forget how they were: without that its database would grow for ever.
-Result<void> EtcdJournal::flip(const SnapshotPointer& pointer, etcd::Revision first_chunk_created) {
+Result<etcd::Revision> EtcdJournal::flip(const SnapshotPointer& pointer, etcd::Revision first_chunk_created) {
   etcd::Transaction transaction;
   transaction.guards.push_back({keys_.chunk(pointer.generation, 0), first_chunk_created});
   transaction.erases.push_back({keys_.log(0), keys_.log(pointer.first_number)});
   transaction.erases.push_back({keys_.snapshots(), keys_.snapshots() + pointer.generation + "/"});
   transaction.puts.push_back({keys_.current(), encode(pointer), etcd::LeaseId::none});
-  const Result<etcd::Revision> done = writer_.commit(std::move(transaction));
-  if (!done) return std::unexpected(done.error());
-  const auto compacted = client_.compact(*done, options_.call_timeout);
+  return writer_.commit(std::move(transaction));
+}
+
+// etcd may forget how it all was before: without that its database would grow for ever. Not between two
+// batches, which would wait for it.
+void EtcdJournal::compact(etcd::Revision before) {
+  const auto compacted = client_.compact(before, options_.call_timeout);
   if (!compacted && compacted.error().failure != etcd::Failure::compacted)
     log_info("etcd was not compacted", {{"error", compacted.error().message}});
-  return {};
 }
 
 }  // namespace

@@ -64,7 +64,11 @@ struct EtcdJournalOptions {
   size_t chunk_bytes = 1'000'000;           // of a snapshot
   size_t most_pending_bytes = 64 << 20;     // overloaded() beyond this
   uint64_t snapshot_after_keys = 1000;      // wants_snapshot() with so many, or so many bytes of log,
-  uint64_t snapshot_after_bytes = 8 << 20;  // ... if that is twice the last snapshot's size
+  uint64_t snapshot_after_bytes = 8 << 20;  // ... if that is twice the last snapshot's size,
+  // and with so many keys in any case: small batches beside a large state would become millions, which every
+  // standby remembers one by one, and a new one reads. A million locks (115 MB) are then written once for
+  // 50,000 batches: 2 KB each.
+  uint64_t snapshot_at_keys = 50'000;
   std::chrono::milliseconds call_timeout{1000};
 };
 

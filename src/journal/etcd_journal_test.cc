@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <thread>
+
 #include "journal/etcd_test_support.h"
 #include "journal/journal_test_support.h"
 
@@ -29,7 +31,7 @@ class EtcdJournalTest : public ::testing::Test {
         etcd_, keys_, {term_, [this] { return over_; }}, std::move(image), options_,
         {time_,
          [this](Duration wait) { time_.pass(wait), waited_ += wait > Duration(0), over_ |= waited_ > 50; }},
-        statistics_, &turn_);
+        statistics_, by_thread_ ? nullptr : &turn_);
     World world;
     auto done = journal_->recover([&](const Record& record) { world.apply(record); });
     if (!done) return std::unexpected(done.error());
@@ -58,6 +60,11 @@ class EtcdJournalTest : public ::testing::Test {
     for (const auto& [key, value] : etcd_.state()) count += key.starts_with("p/log/");
     return count;
   }
+  size_t chunks() {
+    size_t count = 0;
+    for (const auto& [key, value] : etcd_.state()) count += key.starts_with("p/snap/0");
+    return count;
+  }
   Result<World> next_leader() {
     elect();
     return begin();
@@ -73,7 +80,8 @@ class EtcdJournalTest : public ::testing::Test {
   bool over_ = false;
   int waited_ = 0;
   std::function<bool()> turn_;
-  uint64_t durable_ = 0;
+  bool by_thread_ = false;  // the journal has one of its own
+  std::atomic<uint64_t> durable_ = 0;
   std::string error_;
   Recovered report_;
   std::unique_ptr<Journal> journal_;
@@ -212,6 +220,32 @@ TEST_F(EtcdJournalTest, S45_WhatFollowsAGapIsErasedAndNotBelieved) {
   EXPECT_EQ(log_keys(), 4u);
 }
 
+TEST_F(EtcdJournalTest, S45_AnErasureWhoseOutcomeIsNotKnownIsSettledByLooking) {
+  for (const bool carried_out : {true, false}) {
+    ASSERT_TRUE(next_leader());
+    const size_t before = log_keys();
+    for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(commit(n));
+    etcd_.erase(keys_.log(before + 2));
+    elect();
+    etcd_.commit_faults = {{Failure::unknown, carried_out}};
+    const auto world = begin();
+    ASSERT_TRUE(world) << world.error().message;
+    EXPECT_EQ(log_keys(), before + 1);
+  }
+}
+
+TEST_F(EtcdJournalTest, S45_AnErasureThatIsRefusedBecauseAnotherLeadsIsNotTakenForDone) {
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(commit(n));
+  etcd_.erase(keys_.log(2));
+  elect();
+  etcd_.commit_faults = {{Failure::unknown, true}};
+  etcd_.before_commit = [this] { etcd_.before_commit = [this] { elect(); }; };
+  const auto world = begin();
+  ASSERT_FALSE(world);
+  EXPECT_THAT(world.error().message, HasSubstr("another server leads"));
+}
+
 TEST_F(EtcdJournalTest, ADamagedKeyStopsATakeOverAndNamesItself) {
   ASSERT_TRUE(next_leader());
   for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(commit(n));
@@ -241,6 +275,24 @@ TEST_F(EtcdJournalTest, ASnapshotErasesTheLogBeforeItInTheMomentItCounts) {
   EXPECT_EQ(*next_leader(), world_after(13));
 }
 
+TEST_F(EtcdJournalTest, BatchesDoNotWaitForACompaction) {
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(commit(n));
+  by_thread_ = true;
+  ASSERT_TRUE(next_leader());
+  bool written = false;
+  etcd_.on_compact = [&] {
+    const uint64_t sequence = append(4);
+    const auto patience = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    while (durable_ < sequence && std::chrono::steady_clock::now() < patience) std::this_thread::yield();
+    written = durable_ >= sequence;
+  };
+  const World world = world_after(3);
+  ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { world.dump(write); }));
+  EXPECT_TRUE(written);
+  end();
+}
+
 TEST_F(EtcdJournalTest, S43_WhatWasSentTwiceDoesNoHarmHoweverLateItsSecondCopyArrives) {
   options_.chunk_bytes = 100;
   ASSERT_TRUE(next_leader());
@@ -256,6 +308,7 @@ TEST_F(EtcdJournalTest, S43_WhatWasSentTwiceDoesNoHarmHoweverLateItsSecondCopyAr
   };
   commit_and_play_back();
   for (int i = 0; i < 3; ++i) {
+    etcd_.make(keys_.chunk(keys_.generation(1, 1), 0), "left of a snapshot that was not finished");
     const World now = world_after(steps);
     ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { now.dump(write); }));
     commit_and_play_back();
@@ -288,6 +341,66 @@ TEST_F(EtcdJournalTest, ASnapshotThatWasNotFinishedCountsForNothing) {
   EXPECT_GT(chunks, 0u);
 }
 
+TEST_F(EtcdJournalTest, WhatIsLeftOfASnapshotThatWasNotFinishedMakesRoomBeforeTheNextOneIsWritten) {
+  options_.chunk_bytes = 100;
+  for (const bool with_one_that_counts : {false, true}) {
+    ASSERT_TRUE(next_leader());
+    for (uint64_t n = 1; n <= 10; ++n) ASSERT_TRUE(commit(n));
+    const World world = world_after(10);
+    const auto take = [&] {
+      return journal_->snapshot([&](const Journal::Write& write) { world.dump(write); });
+    };
+    if (with_one_that_counts) {
+      ASSERT_TRUE(take());
+    }
+    const size_t finished = chunks();
+    const std::string unfinished = keys_.generation(term_, 1'000'000);
+    for (uint64_t i = 0; i < 3; ++i) etcd_.make(keys_.chunk(unfinished, i), "a chunk");
+    etcd_.make(keys_.chunk(keys_.generation(1, 1), 0), "an older one");
+    ASSERT_TRUE(next_leader());
+    size_t before = 0;
+    ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) {
+      before = chunks();
+      world.dump(write);
+    }));
+    EXPECT_EQ(before, finished) << "what counts is there until the next one does";
+    EXPECT_EQ(*next_leader(), world_after(10));
+    etcd_.erase(keys_.snapshots(), "p/snap0");
+    etcd_.erase(keys_.log(0), keys_.log_end());
+  }
+}
+
+TEST_F(EtcdJournalTest, AnEtcdThatDoesNotAnswerForAMomentDoesNotSpoilASnapshot) {
+  ASSERT_TRUE(next_leader());
+  for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(commit(n));
+  const World world = world_after(3);
+  etcd_.range_faults = 3;
+  ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { world.dump(write); }));
+  EXPECT_EQ(etcd_.range_faults, 0);
+  EXPECT_EQ(*next_leader(), world);
+}
+
+TEST_F(EtcdJournalTest, FiguresTellTheLogBehindTheSnapshotThatCounts) {
+  ASSERT_TRUE(next_leader());
+  EXPECT_EQ(journal_->figures().snapshot_bytes, 0u);
+  for (uint64_t n = 1; n <= 3; ++n) ASSERT_TRUE(commit(n));
+  const uint64_t log = journal_->figures().log_bytes;
+  EXPECT_GT(log, 0u);
+  EXPECT_FALSE(journal_->snapshot([&](const Journal::Write&) { elect(); }));
+  EXPECT_EQ(journal_->figures().log_bytes, log) << "one that failed counts for nothing";
+  ASSERT_TRUE(begin());
+  EXPECT_EQ(journal_->figures().log_bytes, log);
+  const World world = world_after(3);
+  ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { world.dump(write); }));
+  const JournalFigures after = journal_->figures();
+  EXPECT_EQ(after.log_bytes, 0u);
+  EXPECT_GT(after.snapshot_bytes, 0u);
+  EXPECT_NE(after.snapshot_time, Time{});
+  ASSERT_TRUE(next_leader());
+  EXPECT_EQ(journal_->figures().snapshot_bytes, after.snapshot_bytes);
+  EXPECT_EQ(journal_->figures().snapshot_time, after.snapshot_time);
+}
+
 TEST_F(EtcdJournalTest, ASnapshotIsWantedWhenTheLogHasManyKeysAndIsLargeBesideTheLastOne) {
   options_.snapshot_after_keys = 5;
   ASSERT_TRUE(next_leader());
@@ -298,6 +411,22 @@ TEST_F(EtcdJournalTest, ASnapshotIsWantedWhenTheLogHasManyKeysAndIsLargeBesideTh
   const World world = world_after(5);
   ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) { world.dump(write); }));
   EXPECT_FALSE(journal_->wants_snapshot());
+}
+
+TEST_F(EtcdJournalTest, ASnapshotIsWantedWhenTheLogHasVeryManyKeysHoweverSmallBesideTheLastOne) {
+  options_.snapshot_after_keys = 5;
+  options_.snapshot_at_keys = 20;
+  ASSERT_TRUE(next_leader());
+  ASSERT_TRUE(commit(1));
+  const World world = world_after(1);
+  ASSERT_TRUE(journal_->snapshot([&](const Journal::Write& write) {
+    for (int i = 0; i < 1000; ++i) world.dump(write);  // large
+  }));
+  for (uint64_t n = 1; n <= 19; ++n) ASSERT_TRUE(commit(2));
+  EXPECT_FALSE(journal_->wants_snapshot());
+  ASSERT_TRUE(next_leader());
+  ASSERT_TRUE(commit(2));
+  EXPECT_TRUE(journal_->wants_snapshot()) << "those of the term before count, too";
 }
 
 }  // namespace

@@ -40,13 +40,16 @@ class FakeEtcd final : public etcd::Client {
     bool carried_out = false;
   };
   std::deque<Fault> commit_faults;
+  int range_faults = 0;                     // so many of the next reads are not answered
   std::optional<etcd::CallError> all_fail;  // every call
   std::function<void()> before_commit;      // once, before the next one is looked at
   std::function<void()> after_range;        // once, after the next one was answered
+  std::function<void()> on_compact;         // while etcd is at it
   std::set<LeaseId> forgotten;              // whose renewal succeeds although they are gone
   std::deque<etcd::Transaction> sent;  // with keep_sent: every transaction, to be carried out again later
   bool keep_sent = false;
-  size_t commits = 0, ranges = 0, values_read = 0, largest_transaction = 0, most_operations = 0;
+  size_t commits = 0, ranges = 0, values_read = 0;
+  size_t largest_transaction = 0, most_operations = 0, largest_answer = 0;
   Revision compacted = 0;
 
   etcd::Answer<etcd::RangeAnswer> range(const etcd::RangeRequest& request, Timeout) override {
@@ -102,6 +105,7 @@ class FakeEtcd final : public etcd::Client {
     return std::make_unique<etcd::Watch>();
   }
   etcd::Answer<void> compact(Revision revision, Timeout) override {
+    if (on_compact) on_compact();
     const Locked lock(mutex_);
     compacted = std::max(compacted, revision);
     return {};
@@ -166,11 +170,16 @@ class FakeEtcd final : public etcd::Client {
     const Locked lock(mutex_);
     if (all_fail) return std::unexpected(*all_fail);
     ++ranges;
+    if (range_faults > 0) {
+      --range_faults;
+      return std::unexpected(etcd::CallError{etcd::Failure::unknown, "as the test wants it"});
+    }
     if (request.at != 0 && request.at < compacted)
       return std::unexpected(etcd::CallError{etcd::Failure::compacted, "compacted"});
     const State& state = request.at == 0 ? history_.rbegin()->second : history_.at(request.at);
     etcd::RangeAnswer answer;
     answer.revision = revision_;
+    size_t bytes = 0;
     for (auto each = state.lower_bound(request.begin); each != state.end(); ++each) {
       if (request.end.empty() ? each->first != request.begin : each->first >= request.end) break;
       if (request.limit != 0 && answer.values.size() == request.limit) {
@@ -180,7 +189,9 @@ class FakeEtcd final : public etcd::Client {
       answer.values.push_back(each->second);
       values_read += !request.keys_only;
       if (request.keys_only) answer.values.back().value.clear();
+      bytes += answer.values.back().value.size();
     }
+    largest_answer = std::max(largest_answer, bytes);
     return answer;
   }
 

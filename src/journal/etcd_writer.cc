@@ -60,6 +60,18 @@ Result<etcd::Revision> EtcdWriter::commit(etcd::Transaction transaction) {
   }
 }
 
+Result<etcd::RangeAnswer> EtcdWriter::read(const etcd::RangeRequest& request, etcd::Revision not_before) {
+  for (Duration pause = kFirstPause;; pause = std::min(2 * pause, kLongestPause)) {
+    if (term_.is_over()) return fail("the time of this term is over");
+    etcd::Answer<etcd::RangeAnswer> answer = client_.range(request, call_timeout_);
+    if (answer && answer->revision >= not_before) return *std::move(answer);
+    if (!answer) statistics_.count_error(answer.error());
+    if (!answer && answer.error().failure != Failure::unknown && answer.error().failure != Failure::not_done)
+      return fail(fmt::format("etcd does not take a read: {}", answer.error().message));
+    timing_.pause(pause);
+  }
+}
+
 // All keys of a transaction appear together, so the last one tells. That this term has written it is certain
 // only if the term goes on, which an empty transaction shows: it is not refused for want of space.
 bool EtcdWriter::is_written(const etcd::Transaction& transaction) {

@@ -31,6 +31,9 @@ class EtcdWriter {
   // leads, or nobody knows what this one has written last.
   Result<etcd::Revision> commit(etcd::Transaction transaction);
 
+  // Asked until there is an answer that is not older than this revision, or the term is over.
+  Result<etcd::RangeAnswer> read(const etcd::RangeRequest& request, etcd::Revision not_before);
+
  private:
   // After NOSPACE, which is no rollback: whether what was refused is there all the same.
   bool is_written(const etcd::Transaction& transaction);

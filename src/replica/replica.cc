@@ -24,6 +24,11 @@ constexpr Duration kLeadEvery = milliseconds(500);
 constexpr Duration kTryAgain = milliseconds(300);
 constexpr Duration kAfterFailedTakeOver = seconds(3);
 constexpr Duration kRegisterEvery = seconds(2);
+constexpr Duration kTellNumberEvery = seconds(10);
+// For etcd to say whether it lets this server in: a password takes it a tenth of a second of its processor,
+// and a machine that boots has other things to do. After that the server starts, and waits for etcd as for
+// one that is away.
+constexpr auto kCheckWithin = seconds(10);
 
 }  // namespace
 
@@ -41,7 +46,7 @@ Replica::~Replica() = default;
 Result<void> Replica::check() {
   etcd::RangeRequest request;
   request.begin = keys_.format();
-  const auto found = client_.range(request, 2 * call_timeout_);
+  const auto found = client_.range(request, kCheckWithin);
   if (found) return check_format(*found);
   const etcd::CallError& error = found.error();
   if (error.failure == Failure::denied || error.failure == Failure::refused)
@@ -82,7 +87,7 @@ bool Replica::hold_lease() {
   }
   lease_until_ = (sent + granted->ttl).count();
   lease_ = granted->lease;
-  registered_.clear();
+  registered_.reset();
   return true;
 }
 
@@ -122,8 +127,11 @@ Duration Replica::campaign() {
 }
 
 Duration Replica::follow(const etcd::KeyValue& leader) {
+  // A key of this server's own, and not of its lease, is left over from a term that has ended (a restart):
+  // until its time is over there is no leader, and nobody is to be sent back here.
+  const bool left_over = leader.value == settings_.url;
   change_view([&](ReplicaView& view) {
-    view.leader = leader.value;
+    view.leader = left_over ? std::string() : leader.value;
     view.term = leader.create_revision;
   });
   const auto look =
@@ -251,7 +259,8 @@ Answer<void> Replica::read_all(Revision term) {
 }
 
 bool Replica::term_is_over() const {
-  return doubtful_.load() || boot().count() >= lease_until_.load() || lease_.load() == LeaseId::none;
+  return doubtful_.load() || given_up_.load() || boot().count() >= lease_until_.load() ||
+         lease_.load() == LeaseId::none;
 }
 
 Duration Replica::lead() {
@@ -261,6 +270,8 @@ Duration Replica::lead() {
       const Locked lock(mutex_);
       why = std::exchange(doubt_, {});
     }
+    doubtful_ =
+        true;  // whatever etcd says of the lease from now on: the other thread may yet be told that it lives
     owner_.end_life();
     stand_down(why.empty() ? "its lease was not renewed in time" : why);
     return Duration(0);
@@ -299,6 +310,11 @@ void Replica::doubt(const std::string& why) {
     if (doubt_.empty()) doubt_ = why;
   }
   doubtful_ = true;
+  hurry();
+}
+
+void Replica::give_up() {
+  given_up_ = true;
   hurry();
 }
 
@@ -352,18 +368,21 @@ void Replica::register_self(bool leads, uint64_t number) {
       if (each.name == settings_.name) entry.since = each.since;
   }
   if (entry.since == Time{}) entry.since = timing_.time.wall();
-  const std::string value = encode(entry);
+  // How far it has come changes with every batch, and each time that it is told is a revision that etcd keeps
+  // until the next snapshot. It is told at every full ten seconds of the clock, when the others tell theirs.
+  const int64_t now_in = timing_.time.wall().time_since_epoch() / kTellNumberEvery;
+  if (registered_ && now_in == registered_in_) entry.number = registered_->number;
   // While etcd is full this finds out when it is no longer: nothing else may be written meanwhile.
   const bool probes = leads && statistics_.no_space();
-  if (!probes && (value == registered_ || (!registered_.empty() && boot() < registered_at_ + kRegisterEvery)))
-    return;
+  if (!probes && registered_ && (entry == *registered_ || boot() < registered_at_ + kRegisterEvery)) return;
   registered_at_ = boot();
   const LeaseId lease = lease_.load();
   if (lease == LeaseId::none) return;
   etcd::Transaction transaction;
-  transaction.puts.push_back({keys_.server(settings_.name), value, lease});
+  transaction.puts.push_back({keys_.server(settings_.name), encode(entry), lease});
   if (!client_.commit(transaction, call_timeout_)) return;
-  registered_ = value;
+  registered_ = std::move(entry);
+  registered_in_ = now_in;
   if (probes) {
     statistics_.set_no_space(false);
     log_info("etcd takes writes again");
@@ -407,8 +426,9 @@ void Replica::change_view(Change change) {
     const ReplicaRole role = view_.role;
     const std::string leader = view_.leader;
     const bool in_step = view_.in_step;
+    const Revision term = view_.term;
     change(view_);
-    tell = role != view_.role || leader != view_.leader || in_step != view_.in_step;
+    tell = role != view_.role || leader != view_.leader || in_step != view_.in_step || term != view_.term;
     if (tell) now = view_;
   }
   if (tell) owner_.tell(now);

@@ -7,6 +7,7 @@
 #include <atomic>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <string>
 #include <vector>
 
@@ -16,6 +17,7 @@
 #include "journal/etcd_image.h"
 #include "journal/etcd_journal.h"
 #include "journal/etcd_layout.h"
+#include "replica/server_entry.h"
 
 namespace turnstile {
 
@@ -65,7 +67,7 @@ class ReplicaOwner {
   virtual Result<void> begin_life(std::unique_ptr<Journal> journal) = 0;
   // Must not go on. Nothing leaves any more; callers whose outcome is not known are told so.
   virtual void end_life() = 0;
-  // ReplicaView has changed in what callers are told: role or leader.
+  // ReplicaView has changed in what callers are told: role, leader, term.
   virtual void tell(const ReplicaView& view) = 0;
 };
 
@@ -75,9 +77,9 @@ class ReplicaOwner {
 // Not its job: serving (the owner), and threads: turn() and keep_lease() are called again and again, each by
 // one of its own, when the time that they return has passed, or at once after on_hurry().
 // Time: CLOCK_BOOTTIME, so that a machine that slept knows that its term is over.
-// Threads: turn(), hand_over() by one; keep_lease() by another; doubt(), view() by any. No lock is held over
-// a call of etcd's or the owner's. Invariant: between begin_life() and end_life() of the owner there is one
-// term; a lease is used for one term at most.
+// Threads: turn(), hand_over() by one; keep_lease() by another; doubt(), give_up(), view() by any. No lock is
+// held over a call of etcd's or the owner's. Invariant: between begin_life() and end_life() of the owner
+// there is one term; a lease is used for one term at most.
 class Replica {
  public:
   Replica(etcd::Client& client, ReplicaSettings settings, ReplicaOwner& owner, EtcdTiming timing);
@@ -93,6 +95,9 @@ class Replica {
   Duration keep_lease();
   // Something has made it doubtful that this server leads: the term ends.
   void doubt(const std::string& why);
+  // The process ends, and has waited long enough for what etcd does not take: the term is over, and no other
+  // begins. For good.
+  void give_up();
   // SIGTERM: what is written is written, another may lead. Before it the owner has ended its life.
   void hand_over();
 
@@ -149,6 +154,7 @@ class Replica {
   std::atomic<etcd::LeaseId> lease_{etcd::LeaseId::none};
   std::atomic<Duration::rep> lease_until_{0};  // by boot()
   std::atomic<bool> doubtful_{false};
+  std::atomic<bool> given_up_{false};
 
   // turn()'s own.
   std::unique_ptr<EtcdImage>
@@ -156,7 +162,8 @@ class Replica {
   etcd::Revision followed_term_ = 0, led_term_ = 0;
   Duration not_before_{};  // the next campaign, after a take-over that failed
   Duration registered_at_{}, looked_at_{};
-  std::string registered_;
+  std::optional<ServerEntry> registered_;
+  int64_t registered_in_ = 0;  // which kTellNumberEvery of the clock
   std::unique_ptr<etcd::Watch> watch_;
   std::atomic<bool> watch_lost_{false};
   bool told_problem_ = false, told_damage_ = false;

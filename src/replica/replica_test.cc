@@ -20,7 +20,10 @@ class Server final : public ReplicaOwner {
  public:
   Server(FakeEtcd& etcd, ManualTime& time, const std::string& name)
       : replica(etcd, {"p", name, "http://" + name, seconds(5), {}}, *this,
-                {time, [&time](Duration wait) { time.pass(wait); }}) {
+                {time, [this, &time](Duration wait) {
+                   time.pass(wait);
+                   if (on_pause) on_pause();
+                 }}) {
     replica.journal_by_hand = &journal_turn;
   }
 
@@ -39,7 +42,10 @@ class Server final : public ReplicaOwner {
     journal->start([](uint64_t) {}, [this](const Error& error) { replica.doubt(error.message); });
     return {};
   }
-  void end_life() override { journal.reset(); }
+  void end_life() override {
+    if (before_end) std::exchange(before_end, nullptr)();
+    journal.reset();
+  }
   void tell(const ReplicaView& view) override { told = view.leader; }
 
   bool leads() const { return journal != nullptr; }
@@ -61,6 +67,7 @@ class Server final : public ReplicaOwner {
   World world;
   Time latest{};
   std::string told;
+  std::function<void()> before_end, on_pause;
   World warm;         // as a standby
   size_t loaded = 0;  // records that were left for the take-over
   int forgotten = 0;
@@ -127,6 +134,44 @@ TEST_F(ReplicaTest, S44_ALeaseNotRenewedInTimeEndsTheTermFromTheMomentItWasSent)
   EXPECT_TRUE(a_.leads()) << "comes back by itself";
 }
 
+TEST_F(ReplicaTest, S44_ARenewalThatIsConfirmedTooLateDoesNotBringATermBack) {
+  a_.turn(2);
+  ASSERT_TRUE(a_.commit(1));
+  (void)a_.journal->append(step_records(2), at(2000));
+  time_.pass(seconds(6));
+  size_t commits = 0;
+  a_.before_end = [&] {
+    a_.replica.keep_lease();  // the other thread: etcd has not counted so far yet
+    commits = etcd_.commits;
+  };
+  a_.replica.turn();
+  EXPECT_FALSE(a_.leads());
+  EXPECT_GT(commits, 0u);
+  EXPECT_EQ(etcd_.commits, commits) << "what was pending is not written any more";
+}
+
+TEST_F(ReplicaTest, S46_AServerThatEndsDoesNotWaitForAnEtcdThatRenewsLeasesAndTakesNoWrites) {
+  a_.turn(2);
+  (void)a_.journal->append(step_records(1), at(1000));
+  for (int i = 0; i < 100; ++i) etcd_.commit_faults.push_back({Failure::no_space, false});
+  int pauses = 0;
+  a_.on_pause = [&] {
+    a_.replica.keep_lease();
+    if (++pauses == 5) a_.replica.give_up();
+  };
+  a_.end_life();
+  EXPECT_EQ(pauses, 5);
+  a_.replica.hand_over();
+  EXPECT_FALSE(etcd_.state().contains("p/leader"));
+}
+
+TEST_F(ReplicaTest, S46_AServerThatEndsDoesNotBeginATermThatItWasElectedForMeanwhile) {
+  etcd_.before_commit = [&] { a_.replica.give_up(); };
+  a_.turn();
+  EXPECT_FALSE(a_.leads());
+  EXPECT_FALSE(etcd_.state().contains("p/leader"));
+}
+
 TEST_F(ReplicaTest, S41_ARenewalThatSucceedsOnARevokedLeaseDoesNotKeepALeader) {
   a_.turn(2);
   b_.turn(2);
@@ -165,6 +210,22 @@ TEST_F(ReplicaTest, AHandOverIsAtOnce) {
   b_.turn();
   EXPECT_TRUE(b_.leads());
   EXPECT_EQ(b_.world, world_after(1));
+}
+
+TEST_F(ReplicaTest, S49_AServerThatWasRestartedDoesNotNameItself) {
+  a_.turn(2);
+  ASSERT_TRUE(a_.commit(1));
+  Server restarted(etcd_, time_, "a");
+  restarted.turn(2);
+  EXPECT_EQ(restarted.told, "");
+  EXPECT_EQ(restarted.replica.view().leader, "");
+  EXPECT_TRUE(restarted.replica.view().in_step);
+  b_.turn(2);
+  EXPECT_EQ(b_.told, "http://a") << "who cannot know yet names it";
+  etcd_.end_lease(leaders_lease());
+  restarted.turn(2);
+  EXPECT_TRUE(restarted.leads());
+  EXPECT_EQ(restarted.world, world_after(1));
 }
 
 TEST_F(ReplicaTest, AServerThatWasElectedAndCannotServeLetsAnotherTry) {
@@ -301,19 +362,39 @@ TEST_F(ReplicaTest, AStandbysLagIsWhatTheLeaderHasWrittenSince) {
   a_.turn(3);
   b_.turn(3);
   for (uint64_t n = 1; n <= 7; ++n) ASSERT_TRUE(a_.commit(n));
-  time_.pass(seconds(3));
+  time_.pass(seconds(10));
   a_.turn();
   b_.replica.keep_lease();
-  time_.pass(seconds(3));
+  time_.pass(seconds(10));
   a_.turn();
   auto servers = a_.replica.view().servers;
   ASSERT_EQ(servers.size(), 2u);
   EXPECT_EQ(servers[0].lag_batches, 0u);
   EXPECT_EQ(servers[1].lag_batches, 7u) << "it has not looked since";
   b_.turn();
-  time_.pass(seconds(3));
+  time_.pass(seconds(10));
   a_.turn();
   EXPECT_EQ(a_.replica.view().servers[1].lag_batches, 0u);
+}
+
+TEST_F(ReplicaTest, AServerThatIsBusyDoesNotTellOfItWithEveryLook) {
+  a_.turn(3);
+  etcd::Revision last = 0;
+  int told = 0;
+  for (uint64_t n = 1; n <= 120; ++n) {
+    time_.pass(milliseconds(500));
+    ASSERT_TRUE(a_.commit(n));
+    a_.turn();
+    told += std::exchange(last, etcd_.state().at("p/servers/a").mod_revision) != last;
+  }
+  EXPECT_GE(told, 6);
+  EXPECT_LE(told, 8) << "in a minute";
+  b_.turn(2);
+  etcd_.end_lease(leaders_lease());
+  time_.pass(seconds(2));
+  b_.turn(3);
+  ASSERT_TRUE(b_.leads());
+  EXPECT_TRUE(decode_server_entry(etcd_.state().at("p/servers/b").value)->leads) << "that is told soon";
 }
 
 TEST_F(ReplicaTest, AFullEtcdRefusesNewWorkUntilSomethingCanBeWrittenAgain) {

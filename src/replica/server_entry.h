@@ -14,6 +14,7 @@ struct ServerEntry {
   bool leads = false;
   uint64_t number = 0;  // of the log's next key, as far as it has read
   Time since{};
+  bool operator==(const ServerEntry&) const = default;
 };
 // Lines of text, so that etcdctl shows something readable.
 std::string encode(const ServerEntry& entry);
