@@ -46,19 +46,20 @@ auto Engine::with_known_resource(ResourceId id, Time now, Effects& out, Step ste
   return answer;
 }
 
+// That there is no room tells of the state, too: another server may lead, in which there is (S42).
+template <class Answer>
+Answer Engine::full(Refusal refusal, Effects& out) const {
+  out.sequence = sink_->latest();
+  Answer answer;
+  answer.refusal = refusal;
+  return answer;
+}
+
 LockAnswer Engine::lock(const LockCommand& command, Time now, Effects& out) {
   const OperationUse operation = operations_.use(command.lane.operation.text);
-  if (operation.get() == nullptr) {
-    LockAnswer full;
-    full.refusal = Refusal::too_many_operations;
-    return full;
-  }
+  if (operation.get() == nullptr) return full<LockAnswer>(Refusal::too_many_operations, out);
   Shard& shard = shard_of(command.lane.resource);
-  if (!has_room_for(command.lane.resource, shard)) {
-    LockAnswer full;
-    full.refusal = Refusal::too_many_resources;
-    return full;
-  }
+  if (!has_room_for(command.lane.resource, shard)) return full<LockAnswer>(Refusal::too_many_resources, out);
   return with_resource(shard, command.lane.resource, now, out,
                        [&](Rules& rules) { return rules.lock(command, *operation.get()); });
 }
@@ -100,11 +101,8 @@ ReferencesAnswer Engine::references(const ReferencesCommand& command, Effects& o
 
 ReferencesAnswer Engine::add_reference(const ReferenceCommand& command, Time now, Effects& out) {
   Shard& shard = shard_of(command.resource);
-  if (settings_.server_keeps_references && !has_room_for(command.resource, shard)) {
-    ReferencesAnswer full;
-    full.refusal = Refusal::too_many_resources;
-    return full;
-  }
+  if (settings_.server_keeps_references && !has_room_for(command.resource, shard))
+    return full<ReferencesAnswer>(Refusal::too_many_resources, out);
   return with_resource(shard, command.resource, now, out,
                        [&](Rules& rules) { return rules.add_reference(command.node); });
 }
@@ -119,9 +117,10 @@ SubscribeAnswer Engine::subscribe(const SubscribeCommand& command, Time now, Eff
   // Who only looks adds neither a name nor, for longer than the look, a resource.
   const bool bonds = !command.who.node.empty() && command.bond != BondId::none;
   const OperationUse operation = bonds ? operations_.use(command.lane.operation.text) : OperationUse();
-  if (bonds && operation.get() == nullptr) return {Refusal::too_many_operations, {}};
+  if (bonds && operation.get() == nullptr) return full<SubscribeAnswer>(Refusal::too_many_operations, out);
   Shard& shard = shard_of(command.lane.resource);
-  if (bonds && !has_room_for(command.lane.resource, shard)) return {Refusal::too_many_resources, {}};
+  if (bonds && !has_room_for(command.lane.resource, shard))
+    return full<SubscribeAnswer>(Refusal::too_many_resources, out);
   return with_resource(shard, command.lane.resource, now, out, [&](Rules& rules) {
     at_position();
     return SubscribeAnswer{Refusal::none, rules.subscribe(command, operation.get())};

@@ -132,6 +132,8 @@ class Engine {
   void walk_all(Visit visit);
   void look(Resource& resource, ListWalk& walk, Time now);
   void read_page(ListWalk& walk, Time now);
+  template <class Answer>
+  Answer full(Refusal refusal, Effects& out) const;
   Shard& shard_of(ResourceId id);
   // Whether another resource may be made, if this one is not there yet.
   bool has_room_for(ResourceId id, const Shard& shard) const;

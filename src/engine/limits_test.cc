@@ -23,6 +23,24 @@ TEST(Limits, OneResourceTooManyIsRefusedUntilAnotherHasGone) {
   EXPECT_EQ(t.lock("job", "more", "n").state, LockState::acquired);
 }
 
+TEST(Limits, S42_ThatThereIsNoRoomWaitsAsAReadDoes) {
+  EngineSettings settings;
+  settings.max_resources = 3;
+  TestEngine t(settings);
+  for (int i = 0; i < 3; ++i) t.lock("job", fmt::format("r{}", i), "n");
+  const uint64_t latest = t.sink.latest();
+  ASSERT_GT(latest, 0u);
+  Effects out;
+  t.engine.lock(Ask("job", "more", "n").command, t.now, out);
+  EXPECT_EQ(out.sequence, latest);
+  out.clear();
+  t.engine.add_reference({ResourceId("more"), NodeId("n")}, t.now, out);
+  EXPECT_EQ(out.sequence, latest);
+  out.clear();
+  t.engine.subscribe({lane_of("job", "more"), requester("n"), BondId(5)}, t.now, out, [] {});
+  EXPECT_EQ(out.sequence, latest);
+}
+
 TEST(Limits, OneReferenceTooManyIsRefusedUntilAnotherIsReleased) {
   EngineSettings settings;
   settings.max_references = 3;

@@ -104,7 +104,9 @@ TEST(Operations, NamesBeyondTheLimitAreRefusedAndKnownOnesStay) {
     out.clear();
     t.engine.lock(Ask(name, name, "n1").command, t.now, out);
   }
-  const LockAnswer answer = t.lock("one-too-many", "r", "n1");
+  out.clear();
+  const LockAnswer answer = t.engine.lock(Ask("one-too-many", "r", "n1").command, t.now, out);
+  EXPECT_EQ(out.sequence, t.sink.latest()) << "it waits as a read does (S42)";
   EXPECT_EQ(answer.state, LockState::refused);
   EXPECT_EQ(answer.refusal, Refusal::too_many_operations);
   EXPECT_EQ(t.lock("pull", "s", "n1").state, LockState::acquired);

@@ -35,7 +35,8 @@ http::Handled LoopHandler::subscribe(SubscribeCommand command, const Request& re
   if (answer.refusal != Refusal::none) {
     common_.close_stream();
     return respond_error(responder,
-                         make_error(error_of(answer.refusal), std::string(message_of(answer.refusal))));
+                         make_error(error_of(answer.refusal), std::string(message_of(answer.refusal))), {},
+                         effects_.sequence);
   }
   // Who resumes knows the state from the events it missed; everybody else is told (S27).
   const bool resumes = !request.last_event_id.empty() && subscribed.reset_at == 0;

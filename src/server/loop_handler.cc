@@ -146,7 +146,7 @@ http::Handled LoopHandler::respond_text(Responder& responder, std::string_view c
 }
 
 http::Handled LoopHandler::respond_error(Responder& responder, const ApiError& error,
-                                         std::string_view more_headers) {
+                                         std::string_view more_headers, uint64_t gate) {
   fresh();
   append_error_json(body_, error);
   http::Response response;
@@ -154,6 +154,7 @@ http::Handled LoopHandler::respond_error(Responder& responder, const ApiError& e
   response.extra_headers = more_headers.empty() ? error.headers : more_headers;
   response.body = body_;
   response.close = common_.stopping();
+  response.gate = gate;
   responder.respond(response);
   common_.metrics().count_request(error.status);
   return Handled::answered;

@@ -66,7 +66,9 @@ class LoopHandler final : public http::Handler, public LoopPort {
   Handled respond(const Request& request, Responder& responder, unsigned status);
   Handled respond_text(Responder& responder, std::string_view content_type, std::string_view text,
                        std::string_view more_headers = {});
-  Handled respond_error(Responder& responder, const ApiError& error, std::string_view more_headers = {});
+  // `gate`: what it tells of the state must be safe.
+  Handled respond_error(Responder& responder, const ApiError& error, std::string_view more_headers = {},
+                        uint64_t gate = 0);
   Handled respond_options(const Request& request, Responder& responder);
   // handle_access.cc
   Handled refuse(const Request& request, Responder& responder, ErrorCode why);

@@ -54,7 +54,7 @@ Metrics::Metrics(const std::vector<OperationRules>& operations)
       &histogram("turnstile_journal_commit_seconds", "From a step to its being durable (sampled)")
            .Add({}, kShort);
   auto& requests = counter("turnstile_http_requests_total", "HTTP requests answered, by class of status");
-  for (unsigned status : {2u, 4u, 5u})
+  for (unsigned status : {2u, 3u, 4u, 5u})
     requests_.emplace_back(status, &requests.Add({{"status", std::to_string(status) + "xx"}}));
 }
 
