@@ -2,7 +2,10 @@
 
 #include <fmt/format.h>
 
+#include <condition_variable>
 #include <latch>
+#include <mutex>
+#include <optional>
 #include <thread>
 
 #include "api/json_append.h"
@@ -14,7 +17,25 @@
 namespace turnstile {
 namespace {
 
-constexpr std::chrono::seconds kStopWithin{4};
+constexpr std::chrono::seconds kStopWithin{4};  // until who is connected has been answered
+constexpr std::chrono::seconds kGiveUpAfter{
+    5};  // all of it; systemd waits ten (packaging/turnstiled.service)
+
+// Does something after a while, unless it is destroyed before.
+class Alarm {
+ public:
+  Alarm(std::chrono::seconds after, std::function<void()> what)
+      : thread_([this, after, what = std::move(what)](const std::stop_token& stop) {
+          std::unique_lock lock(mutex_);
+          changed_.wait_for(lock, stop, after, [] { return false; });
+          if (!stop.stop_requested()) what();
+        }) {}
+
+ private:
+  std::mutex mutex_;
+  std::condition_variable_any changed_;
+  std::jthread thread_;
+};
 
 // One core is left to the journal, the kernel's share of the network and whoever else lives here (decision
 // 0009).
@@ -110,7 +131,7 @@ Result<void> App::start(Service::OnFailed on_failed) {
     Result<std::unique_ptr<Replication>> made = Replication::make(settings().replication, common_);
     if (!made) return std::unexpected(made.error());
     replication_ = *std::move(made);
-    common_.set_standing({.replicated = true, .in_step = false, .leader = {}});
+    common_.set_standing({.replicated = true, .in_step = false, .leader = {}, .term = 0});
   } else {
     Result<std::unique_ptr<Journal>> journal = open_journal();
     if (!journal) return std::unexpected(journal.error());
@@ -123,9 +144,11 @@ Result<void> App::start(Service::OnFailed on_failed) {
   http.limits = settings().http;
   http.tls = settings().tls;
   http.handler = [this](http::Loop& loop) {
-    if (handlers_.empty())  // before any request comes, and with the ports that were really taken
+    if (handlers_.empty()) {  // before any request comes, and with the ports that were really taken
       common_.access().names =
           access::OwnNames(server_->addresses(), names_told(), server_->certificate_names());
+      if (replication_) replication_->prepare(url(), *this);
+    }
     auto handler = std::make_unique<LoopHandler>(common_, loop);
     if (service_) {
       handler->begin_life(*service_);
@@ -136,7 +159,7 @@ Result<void> App::start(Service::OnFailed on_failed) {
   };
   server_ = std::make_unique<http::Server>(std::move(http));
   if (Result<void> started = server_->start(); !started) return started;
-  if (replication_) return replication_->start(url(), *this);
+  if (replication_) return replication_->start();
   service_->start();
   log_start();  // only now: a server that cannot start says only why
   return {};
@@ -181,8 +204,10 @@ void App::tell(const ReplicaView& view) {
   // Who leads is asked here only while this server has no life of the state. It may still be named then,
   // because its term has just ended: nobody is to be sent back here.
   const bool names_itself = view.role == ReplicaRole::leader;
-  common_.set_standing(
-      {.replicated = true, .in_step = view.in_step, .leader = names_itself ? std::string() : view.leader});
+  common_.set_standing({.replicated = true,
+                        .in_step = view.in_step,
+                        .leader = names_itself ? std::string() : view.leader,
+                        .term = view.term});
 }
 
 // How others reach this server, as far as it can know.
@@ -221,8 +246,17 @@ Result<void> App::reload_tls() { return server_->reload_tls(); }
 
 std::vector<std::string> App::addresses() const { return server_->addresses(); }
 
+// An etcd that renews leases and takes no writes (it is full, or its disk stands still) would keep this
+// server for ever, and with it the lead: after a while the term ends, and what waits for it.
 void App::stop() {
-  if (replication_) replication_->stop_turns();
+  std::optional<Alarm> alarm;
+  if (replication_) {
+    alarm.emplace(kGiveUpAfter, [this] {
+      log_warning("etcd does not take what is left to be written: this server ends without it");
+      replication_->give_up();
+    });
+    replication_->stop_turns();
+  }
   common_.begin_to_stop();
   server_->stop_accepting();
   for (LoopHandler* handler : handlers_)
@@ -230,6 +264,7 @@ void App::stop() {
   server_->shutdown(kStopWithin);
   if (replication_) {
     if (service_) service_->close();  // freeing it takes a while, which the next need not wait for
+    alarm.reset();
     replication_->hand_over();
   }
   service_.reset();

@@ -31,7 +31,8 @@ class App : private ReplicaOwner {
   std::vector<std::string> addresses() const;
   // Reads certificates again, for connections that come. After an error all is as before.
   Result<void> reload_tls();
-  // SIGTERM: stop accepting, answer what is under way, close streams, flush. Within five seconds.
+  // SIGTERM: stop accepting, answer what is under way, close streams, flush. Within five seconds; what etcd
+  // has not taken by then is left, and whoever waited for it does not know.
   void stop();
 
   // SIGHUP: credentials and the audit log's file are read and opened anew. What cannot be read stays as it

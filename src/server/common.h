@@ -44,6 +44,7 @@ class Common {
     bool replicated = false;
     bool in_step = false;  // a standby that could take over at once
     std::string leader;    // its URL; empty: there is none
+    int64_t term = 0;      // the last one that was heard of
   };
   Standing standing() const TS_EXCLUDES(mutex_) {
     const Locked lock(mutex_);

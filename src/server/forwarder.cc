@@ -25,8 +25,33 @@ size_t take_header(char* bytes, size_t one, size_t count, void* to) {
   return one * count;
 }
 
-int look(void* of, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
-  return static_cast<Forwarding*>(of)->abandoned.load() ? 1 : 0;
+// Whether there is still somebody who wants the answer, and somebody who can give it.
+class Lookout {
+ public:
+  using Clock = std::chrono::steady_clock;
+  Lookout(const Forwarding& forwarding, const std::function<KnownLeader()>& leader, int64_t term,
+          Duration lease)
+      : forwarding_(forwarding), leader_(leader), term_(term), lease_(lease) {}
+
+  bool gives_up() {
+    if (forwarding_.abandoned.load()) return true;
+    const KnownLeader now = leader_();
+    if (now.term != term_) return true;  // whoever was asked leads no longer, also if it has the same address
+    if (!now.url.empty()) led_ = Clock::now();
+    return Clock::now() - led_ > lease_;
+  }
+
+ private:
+  const Forwarding& forwarding_;
+  const std::function<KnownLeader()>& leader_;
+  const int64_t term_;
+  const Duration lease_;
+  Clock::time_point led_ = Clock::now();  // when somebody did last
+};
+
+// curl calls it about once a second, also when nothing comes.
+int look(void* out, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
+  return static_cast<Lookout*>(out)->gives_up() ? 1 : 0;
 }
 
 void fail_with(Forwarding& forwarding, ErrorCode code) {
@@ -38,10 +63,14 @@ void fail_with(Forwarding& forwarding, ErrorCode code) {
   append_error_json(forwarding.answer, error);
 }
 
-void pass_on(CURL* curl, Forwarding& forwarding, const std::string& leader, const std::string& ca) {
-  if (leader.empty()) return fail_with(forwarding, ErrorCode::no_leader);
+}  // namespace
+
+void Forwarder::pass_on(void* curl, Forwarding& forwarding) {
+  const KnownLeader leader = leader_();
+  if (leader.url.empty()) return fail_with(forwarding, ErrorCode::no_leader);
   curl_easy_reset(curl);
-  const std::string url = leader + forwarding.target;
+  const std::string url = leader.url + forwarding.target;
+  Lookout lookout(forwarding, leader_, leader.term, lease_);
   curl_slist* headers = curl_slist_append(nullptr, "Expect:");
   headers = curl_slist_append(headers, "Content-Type: application/json");
   if (!forwarding.authorization.empty())
@@ -57,8 +86,12 @@ void pass_on(CURL* curl, Forwarding& forwarding, const std::string& leader, cons
   curl_easy_setopt(curl, CURLOPT_HEADERDATA, &forwarding);
   curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look);
-  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &forwarding);
-  if (!ca.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, ca.c_str());
+  curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &lookout);
+  // A machine that has gone says nothing, and who waits for a lock sends nothing.
+  curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
+  curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, 10L);
+  curl_easy_setopt(curl, CURLOPT_TCP_KEEPINTVL, 3L);
+  if (!ca_.empty()) curl_easy_setopt(curl, CURLOPT_CAINFO, ca_.c_str());
   if (forwarding.method == "POST") {
     curl_easy_setopt(curl, CURLOPT_POSTFIELDS, forwarding.body.data());
     curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE_LARGE, curl_off_t(forwarding.body.size()));
@@ -81,10 +114,8 @@ void pass_on(CURL* curl, Forwarding& forwarding, const std::string& leader, cons
   forwarding.status = unsigned(status);
 }
 
-}  // namespace
-
-Forwarder::Forwarder(std::function<std::string()> leader, std::string ca)
-    : leader_(std::move(leader)), ca_(std::move(ca)) {
+Forwarder::Forwarder(std::function<KnownLeader()> leader, Duration lease, std::string ca)
+    : leader_(std::move(leader)), lease_(lease), ca_(std::move(ca)) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
   for (unsigned i = 0; i < kThreads; ++i)
     threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
@@ -118,7 +149,7 @@ void Forwarder::run(const std::stop_token& stop) {
   CURL* const curl = curl_easy_init();
   while (const std::shared_ptr<Forwarding> forwarding = next(stop)) {
     const std::stop_callback leave(stop, [&] { forwarding->abandon(); });
-    pass_on(curl, *forwarding, leader_(), ca_);
+    pass_on(curl, *forwarding);
     {
       const Locked lock(mutex_);
       --busy_;

@@ -12,8 +12,15 @@
 #include <vector>
 
 #include "base/sync.h"
+#include "base/time.h"
 
 namespace turnstile {
+
+// Who leads, as far as this server knows.
+struct KnownLeader {
+  std::string url;   // empty: nobody, or this server itself
+  int64_t term = 0;  // the last one that was heard of
+};
 
 // One request on its way to the leader and back.
 struct Forwarding {
@@ -28,15 +35,17 @@ struct Forwarding {
 };
 
 // A few threads, each with a connection of its own that stays open: simple, and bounded. Beyond that callers
-// are redirected.
+// are redirected. A leader that falls silent is waited for until another term is seen, or nobody has led for
+// as long as a lease: then whoever asked is told that the outcome is not known.
 //
 // Threads: take() by any; on_done on one of its own.
 class Forwarder {
  public:
   static constexpr unsigned kThreads = 32;
 
-  // `leader`: its URL now; empty: there is none. `ca`: who signs its certificate; empty: the system's.
-  Forwarder(std::function<std::string()> leader, std::string ca);
+  // `leader`: as of now; by any thread. `lease`: a leader's. `ca`: who signs its certificate; empty: the
+  // system's.
+  Forwarder(std::function<KnownLeader()> leader, Duration lease, std::string ca);
   ~Forwarder();
 
   // False: as many as may are under way.
@@ -46,7 +55,10 @@ class Forwarder {
   void run(const std::stop_token& stop);
   std::shared_ptr<Forwarding> next(const std::stop_token& stop) TS_EXCLUDES(mutex_);
 
-  const std::function<std::string()> leader_;
+  void pass_on(void* curl, Forwarding& forwarding);
+
+  const std::function<KnownLeader()> leader_;
+  const Duration lease_;
   const std::string ca_;
   Mutex mutex_;
   std::condition_variable_any changed_;

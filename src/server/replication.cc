@@ -76,7 +76,7 @@ Replication::~Replication() {
   if (threads_) threads_->stop();
 }
 
-Result<void> Replication::start(const std::string& url, ReplicaOwner& owner) {
+void Replication::prepare(const std::string& url, ReplicaOwner& owner) {
   url_ = url;
   name_ = url.substr(url.find("://") == std::string::npos ? 0 : url.find("://") + 3);
   std::replace(name_.begin(), name_.end(), '/', '_');
@@ -86,14 +86,20 @@ Result<void> Replication::start(const std::string& url, ReplicaOwner& owner) {
   replica.url = url_;
   replica.lease = std::chrono::duration_cast<std::chrono::seconds>(settings_.lease);
   replica_ = std::make_unique<Replica>(*client_, replica, owner, EtcdTiming::of_machine());
-  if (Result<void> right = replica_->check(); !right) return right;
-  threads_ = std::make_unique<ReplicaThreads>(*replica_);
   if (settings_.forwards) {
     // The servers of one installation have one CA, which is the one that signs their clients' certificates.
-    forwarder_ = std::make_unique<Forwarder>([this] { return common_.standing().leader; },
-                                             common_.settings().tls.client_ca);
+    const auto leader = [this] {
+      Common::Standing standing = common_.standing();
+      return KnownLeader{std::move(standing.leader), standing.term};
+    };
+    forwarder_ = std::make_unique<Forwarder>(leader, settings_.lease, common_.settings().tls.client_ca);
     common_.forwarder = forwarder_.get();
   }
+}
+
+Result<void> Replication::start() {
+  if (Result<void> right = replica_->check(); !right) return right;
+  threads_ = std::make_unique<ReplicaThreads>(*replica_);
   looker_ = std::jthread([this](const std::stop_token& stop) { look_at_members(stop); });
   threads_->start();
   return {};

@@ -18,17 +18,20 @@ namespace turnstile {
 // An error is one line: a member is too old. One that does not answer is waited for.
 Result<void> check_etcd_version(const std::vector<etcd::MemberStatus>& members);
 
-// Threads: make(), start(), stop() and hand_over() by the main thread; the owner is called by a thread of its
-// own, between start() and stop_turns(); everything else by any.
+// Threads: make(), prepare(), start() and hand_over() by the main thread; the owner is called by a thread of
+// its own, between start() and stop_turns(); everything else by any.
 class Replication {
  public:
   // Connects, and asks etcd whether the settings can be right. An error is one line, and no use to try again.
   static Result<std::unique_ptr<Replication>> make(const ReplicationSettings& settings, Common& common);
   ~Replication();
 
-  // `url`: how others reach this server.
-  Result<void> start(const std::string& url, ReplicaOwner& owner);
+  // Before anybody can ask for it: what the loops use is there. `url`: how others reach this server.
+  void prepare(const std::string& url, ReplicaOwner& owner);
+  Result<void> start();
   void doubt(const std::string& why) { replica_->doubt(why); }
+  // This server ends, whatever etcd has not taken by now.
+  void give_up() { replica_->give_up(); }
   // No life begins or ends any more by itself.
   void stop_turns() {
     if (threads_) threads_->stop_turns();
@@ -50,7 +53,7 @@ class Replication {
   const ReplicationSettings settings_;
   Common& common_;
   const std::unique_ptr<etcd::Client> client_;
-  std::string name_, url_;
+  std::string name_, url_;  // from prepare() on, like replica_ and forwarder_
   mutable Mutex mutex_;
   std::vector<etcd::MemberStatus> members_ TS_GUARDED_BY(mutex_);
   std::unique_ptr<Replica> replica_;

@@ -6,6 +6,8 @@
 #include <toml++/toml.h>
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
+#include <array>
 #include <filesystem>
 #include <fstream>
 
@@ -214,7 +216,8 @@ Result<void> complete(Settings& settings, const std::optional<std::string>& port
 // by.
 bool is_everywhere(std::string_view address) {
   if (const size_t scheme = address.find("://"); scheme != address.npos) address.remove_prefix(scheme + 3);
-  return address.starts_with("0.0.0.0:") || address.starts_with("[::]:");
+  constexpr std::array<std::string_view, 4> kEverywhere{"0.0.0.0:", "[::]:", "*:", ":"};
+  return std::ranges::any_of(kEverywhere, [&](std::string_view each) { return address.starts_with(each); });
 }
 
 }  // namespace

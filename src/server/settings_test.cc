@@ -125,6 +125,17 @@ TEST(Settings, OffTheLoopbackNeedsInsecure) {
   EXPECT_EQ(run({"--listen", "[::1]:80"}).listen, std::vector<std::string>{"[::1]:80"});
 }
 
+TEST(Settings, OneOfSeveralServersThatListensEverywhereSaysHowItIsReached) {
+  for (const char* everywhere : {"0.0.0.0:80", "[::]:80", "*:80", ":80", "https://:80"})
+    EXPECT_NE(
+        error_of({"--insecure", "--store", "etcd://a:2379/p", "--listen", everywhere}).find("--advertise"),
+        std::string::npos)
+        << everywhere;
+  EXPECT_TRUE(
+      read({"--insecure", "--store", "etcd://a:2379/p", "--listen", ":80", "--advertise", "http://b:80"}));
+  EXPECT_TRUE(read({"--insecure", "--listen", ":80"})) << "one server alone sends nobody elsewhere";
+}
+
 TEST(Settings, HelpNamesEverySetting) {
   const Result<CommandLine> help = read({"--help"});
   ASSERT_TRUE(help && !help->run);

@@ -106,8 +106,7 @@ class NoSpaceTest(EtcdCase):
         wait_until(lambda: self.leads(server), "it leads")
         client = server.client()
         token = client.lock("before", "n", type="own")["token"]
-        while "NOSPACE" not in etcd.control("alarm", "list"):
-            etcd.control("put", f"/others/{os.urandom(4).hex()}", "x" * 120_000, check=False)
+        self.fill(etcd)
         # The first to find out waits, because whether its lock was taken is not known. All others are told.
         waiting = server.client()
         waiting.send("POST", "/lock", {**LANE, "resource_id": "waits"})
@@ -124,6 +123,22 @@ class NoSpaceTest(EtcdCase):
         wait_until(lambda: self.refusal(server) is None, "locks are granted again")
         self.assertEqual(server.client().metric("turnstile_etcd_no_space"), 0)
         self.assertEqual(server.client().status("before", type="own")["holder"]["token"], token)
+
+    def test_S46_a_stop_while_etcd_is_full_ends_the_server_and_its_lead(self):
+        etcd = self.etcd("--quota-backend-bytes", str(self.QUOTA)).start()
+        server = self.server(etcd.store("p"))
+        wait_until(lambda: self.leads(server), "it leads")
+        self.fill(etcd)
+        server.client().send("POST", "/lock", LANE)  # cannot be written, and is not given up either
+        wait_until(lambda: server.client().metric("turnstile_etcd_no_space") == 1, "it is known")
+        self.assertEqual(server.stop(), 0)
+        self.assertIn("this server ends without it", server.log())
+        self.assertEqual(etcd.control("get", "/p/leader"), "", "the next may lead at once")
+
+    @staticmethod
+    def fill(etcd):
+        while "NOSPACE" not in etcd.control("alarm", "list"):
+            etcd.control("put", f"/others/{os.urandom(4).hex()}", "x" * 120_000, check=False)
 
     @staticmethod
     def refusal(server):

@@ -22,8 +22,8 @@ class Manager:
         self.log_path = os.path.join(self.directory, "log")
         self.process = None
 
-    def start(self, *flags, wait=True):
-        command = [binary(), "--store", "file:" + os.path.join(self.directory, "data"), *flags]
+    def start(self, *flags, wait=True, store=None):
+        command = [binary(), "--store", store or "file:" + os.path.join(self.directory, "data"), *flags]
         with open(self.log_path, "ab") as log:
             self.process = popen_with(self.listeners, command, plain_environment(NOTIFY_SOCKET=self._ear.path), stdout=log,
                                       stderr=log)
@@ -111,6 +111,15 @@ class PassedSocketTest(unittest.TestCase):
             waiting.sendall(b"GET /healthz HTTP/1.1\r\nHost: x\r\n\r\n")
             manager.start()
             self.assertTrue(waiting.recv(100).startswith(b"HTTP/1.1 200 "))
+
+    def test_who_asks_before_it_is_there_is_told_of_the_servers_too(self):
+        """What waits at the socket is read in the moment in which the server begins to serve."""
+        for path in "/servers", "/metrics":
+            listener, port = tcp()
+            with contextlib.closing(socket.create_connection(("127.0.0.1", port), timeout=harness.PATIENCE)) as waiting:
+                waiting.sendall(f"GET {path} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
+                self.manager(listener).start("--host", "x", "--standby", "forward", wait=False, store="etcd://127.0.0.1:1/p")
+                self.assertTrue(waiting.recv(100).startswith(b"HTTP/1.1 200 "), path)
 
     def test_it_serves_all_that_were_passed_and_nothing_else(self):
         listener, port = tcp()

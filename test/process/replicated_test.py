@@ -165,6 +165,22 @@ class StandbyTest(ReplicatedCase):
         answer = server.client().get("/servers")
         return answer.body if len(answer["servers"]) == count else None
 
+    def test_S49_a_leader_that_was_killed_and_restarted_sends_nobody_to_itself(self):
+        for flags in (), ("--standby", "forward"):
+            with self.subTest(flags=flags):
+                replicas = Replicas(self.etcd, "restarted" + "".join(flags), *flags, count=1)
+                self.addCleanup(replicas.remove)
+                server = replicas.start().leader()
+                server.kill_and_restart()
+                said = set()
+
+                def leads():
+                    answer = server.client().post("/lock", **LANE)
+                    said.add((answer.status, answer.body.get("code")))
+                    return answer.status == 200
+                wait_until(leads, "it leads again")
+                self.assertEqual(said, {(503, "no_leader"), (200, None)})
+
     def test_S49_a_standby_that_forwards_gives_the_leaders_answer(self):
         replicas = self.replicas("--standby", "forward", count=2)
         leader = replicas.leader()
@@ -183,6 +199,23 @@ class StandbyTest(ReplicatedCase):
         leader.client().unlock("r", "n", type="own")
         self.assertTrue(waiting.receive()["acquired"])
         waiting.close()
+
+    def test_S43_what_was_passed_on_to_a_leader_that_fell_silent_is_answered_when_another_leads(self):
+        replicas = self.replicas("--standby", "forward")
+        leader = replicas.leader()
+        replicas.wait_until_in_step()
+        leader.client().lock("r", "n", type="own", lease_ms=600_000)
+        polls = [server.poll("r", f"m{i}", type="own", wait_ms=600_000)  # one of them will lead, the other follow
+                 for i, server in enumerate(replicas.standbys())]
+        wait_until(lambda: len(leader.client().status("r", type="own")["queue"]) == 2, "both wait")
+        os.kill(leader.pid, signal.SIGSTOP)
+        try:
+            replicas.leader([server for server in replicas.servers if server is not leader])
+            for poll in polls:
+                answer = poll.answer()
+                self.assertEqual((answer.status, answer["code"]), (503, "outcome_unknown"))
+        finally:
+            os.kill(leader.pid, signal.SIGCONT)
 
     def test_S44_without_etcd_nobody_leads_and_with_it_again_somebody_does(self):
         replicas = self.replicas(count=2)
