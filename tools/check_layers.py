@@ -26,7 +26,7 @@ LIBRARIES = {
 }
 INCLUDE = re.compile(r'^\s*#\s*include\s+(["<])([^">]+)[">]', re.M)
 # Headers without a dot or slash are the standard library's; these are the system's.
-SYSTEM = re.compile(r"^(sys|arpa|netinet|linux)/|^(unistd|fcntl|signal|poll|netdb|pthread|pwd|strings|dirent|spawn|"
+SYSTEM = re.compile(r"^(sys|arpa|netinet|linux)/|^(unistd|fcntl|signal|poll|netdb|pthread|pwd|stdio_ext|strings|dirent|spawn|"
                     r"stdlib|string|time|termios)\.h$")
 TEST = re.compile(r"(_test|_bench|bench_\w+|simulated_\w+|test_\w+)\.(cc|h)$")
 

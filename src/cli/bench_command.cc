@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <thread>
 
+#include "base/standard_streams.h"
 #include "cli/bench_modes.h"
 #include "cli/json.h"
 #include "cli/program.h"
@@ -89,7 +90,7 @@ int bench(const Context& context, const BenchOptions& options) {
     if (!result.error.empty()) return report(context.output, result.error, "bench", kUnexpected);
     print_result(context, options, table, mode, result);
   }
-  if (!context.json()) fmt::print("{}", table.text());
+  if (!context.json()) print_output("{}", table.text());
   return kOk;
 }
 

@@ -2,6 +2,7 @@
 // falls behind.
 #include <fmt/format.h>
 
+#include "base/standard_streams.h"
 #include "cli/program.h"
 
 namespace turnstile::cli {
@@ -64,8 +65,9 @@ compdef _turnstile turnstile
 int completion(const Context&, const CompletionOptions& options) {
   Context unused;
   const CommandLine program = make_command_line(unused);
-  fmt::print(fmt::runtime(options.shell == "bash" ? kBash : kZsh), fmt::arg("commands", commands_of(program)),
-             fmt::arg("cases", cases_of(program)), fmt::arg("flags", flags_of(program)));
+  write_output(fmt::format(fmt::runtime(options.shell == "bash" ? kBash : kZsh),
+                           fmt::arg("commands", commands_of(program)), fmt::arg("cases", cases_of(program)),
+                           fmt::arg("flags", flags_of(program))));
   return kOk;
 }
 

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/standard_streams.h"
 #include "cli/json.h"
 #include "cli/program.h"
 #include "cli/secret.h"
@@ -63,7 +64,7 @@ int credential(const Context& context, const CredentialOptions& options) {
                             {"block", block(options, *secret)}};
     print_json(out);
   } else {
-    fmt::print(
+    print_output(
         "The secret, which is not shown again: put it into a file that only {0} can read "
         "(--credential-file).\n\n"
         "{1}\n\nFor the server's credentials file (then SIGHUP); from it nobody learns the secret:\n\n{2}",
@@ -85,7 +86,7 @@ void add_credential_command(Command& program, Context& context) {
   command.option("--role", options->role, "what it may do: client, read or admin (client)")
       .one_of({"client", "read", "admin"});
   command.list("--node", options->nodes, "node_ids that it may speak for, or prefix* (its own name)");
-  command.list("--resource", options->resources, "what the resource_ids begin with that it may touch (all)");
+  command.list("--resource", options->resources, "prefixes of the resource_ids that it may use (all)");
   command.runs(context, options, credential);
 }
 

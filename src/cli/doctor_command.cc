@@ -6,6 +6,7 @@
 #include <boost/json.hpp>
 #include <chrono>
 
+#include "base/standard_streams.h"
 #include "base/version.h"
 #include "cli/doctor.h"
 #include "cli/json.h"
@@ -173,15 +174,15 @@ int show(const Context& context, const std::vector<Finding>& findings) {
       if (!each.advice.empty()) row["advice"] = each.advice;
       list.emplace_back(std::move(row));
     } else {
-      fmt::print("{:<8} {}: {}\n", to_string(each.level), each.check, each.message);
-      if (!each.advice.empty()) fmt::print("{:<8} → {}\n", "", each.advice);
+      print_output("{:<8} {}: {}\n", to_string(each.level), each.check, each.message);
+      if (!each.advice.empty()) print_output("{:<8} → {}\n", "", each.advice);
     }
   }
   if (context.json()) {
     print_json(
         boost::json::object{{"findings", std::move(list)}, {"failures", failures}, {"warnings", warnings}});
   } else {
-    fmt::print("{} looked at, {} failed, {} to think about\n", findings.size(), failures, warnings);
+    print_output("{} looked at, {} failed, {} to think about\n", findings.size(), failures, warnings);
   }
   return failures == 0 ? kOk : kUnexpected;
 }
@@ -209,7 +210,7 @@ int doctor(const Context& context, const DoctorOptions& options) {
 void add_doctor_command(Command& program, Context& context) {
   auto options = std::make_shared<DoctorOptions>();
   Command command = program.command(
-      "doctor", "Look whether everything is right between this machine and its servers, and say what to do.",
+      "doctor", "Check everything between this machine and its servers, and say what to do.",
       "  turnstile doctor\n"
       "  turnstile doctor --server https://a:8086,https://b:8086 --shared /srv/blobs --output json\n"
       "Exit code 1: something has failed; 0: nothing has, there may be warnings.\n");

@@ -5,6 +5,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "base/standard_streams.h"
 #include "cli/exec_options.h"
 #include "cli/exec_session.h"
 #include "cli/json.h"
@@ -23,9 +24,9 @@ void say(const Context& context, const ExecOptions& options, boost::json::object
   if (options.quiet) return;
   if (context.json()) {
     state["message"] = text;
-    fmt::print(stderr, "{}\n", boost::json::serialize(state));
+    print_error("{}\n", boost::json::serialize(state));
   } else {
-    fmt::print(stderr, "turnstile: {}\n", one_line(text));
+    print_error("turnstile: {}\n", one_line(text));
   }
 }
 
@@ -138,7 +139,7 @@ int skip(const Context& context, const ExecOptions& options, const LockResult& r
                   options.print_result && work.result.empty()
                       ? "; it left no result (a command writes it to $TURNSTILE_RESULT_FD)"
                       : ""));
-  if (options.print_result && !work.result.empty()) fmt::print("{}\n", work.result);
+  if (options.print_result && !work.result.empty()) print_output("{}\n", work.result);
   return options.skip_code;
 }
 
@@ -153,7 +154,8 @@ int exec(const Context& context, const ExecOptions& options) {
                   "--lease must be 100ms or more: without it the command could outlive its hold", "usage",
                   kUsage);
   }
-  if (const std::string hint = hint_about(options.lane.type); !hint.empty() && !context.json())
+  if (const std::string hint = hint_about(options.lane.type, "runs the command");
+      !hint.empty() && !context.json())
     say(context, options, {}, hint);
   const Signals signals({SIGINT, SIGTERM, SIGHUP});
   ExecSession session(context.command, signals);  // before the client has threads
@@ -195,19 +197,21 @@ int exec(const Context& context, const ExecOptions& options) {
 
 // What exec and once have in common.
 void add_options(Command& command, const std::shared_ptr<ExecOptions>& options) {
-  command.duration("--wait", options->wait, "how long to wait for one's turn (for ever)");
+  command.duration("--wait", options->wait, "how long to wait for the lock (no limit)");
   command.duration("--lease", options->lease,
                    "how soon a lost connection costs the hold (10s; 15s with several servers)");
   command.duration("--timeout", options->timeout,
-                   "how long the command may take; then it has failed (for ever)");
+                   "how long the command may take; then it counts as failed (no limit)");
   command.option("--info", options->info, "free text for people");
   command.flag("--bond", options->bond,
                "hand over within the server's bond-grace when this process is killed (docs/cli.md)");
-  command.list("--permanent-exit-codes", options->permanent_exit_codes, "with these nobody is to try again")
+  command
+      .list("--permanent-exit-codes", options->permanent_exit_codes,
+            "exit codes after which no node tries again")
       .between(1, 255)
       .shown_as("N[,N...]");
   command.flag("--print-result", options->print_result,
-               "who skips prints the result of who ran it to stdout");
+               "after a skip, print the result of the run to stdout");
   command.option("--skip-code", options->skip_code, "the exit code of a skip (0)")
       .between(0, 255)
       .shown_as("N");

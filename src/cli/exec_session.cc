@@ -13,6 +13,7 @@
 #include <system_error>
 #include <utility>
 
+#include "base/standard_streams.h"
 #include "cli/exec_supervisor.h"
 #include "cli/format.h"
 
@@ -42,8 +43,9 @@ std::string environment_of(const Hold& hold) {
 // "DONE TOTAL"
 bool report_line(Hold& hold, std::string_view line) {
   uint64_t done = 0, total = 0;
-  const char* end = line.data() + line.size();
-  const auto first = std::from_chars(line.data(), end, done);
+  const char* const begin = line.data();
+  const char* const end = begin + line.size();
+  const auto first = std::from_chars(begin, end, done);
   if (first.ec != std::errc() || first.ptr == end || *first.ptr != ' ') return false;
   const auto second = std::from_chars(first.ptr + 1, end, total);
   if (second.ec != std::errc()) return false;
@@ -97,6 +99,7 @@ ExecSession::ExecSession(const std::vector<std::string>& command, const Signals&
   result_ = std::move(result.reading);
   channel_ = std::move(ends.cli);
   signal(SIGPIPE, SIG_IGN);  // to die of our own output would be to drop the hold
+  signal(SIGXFSZ, SIG_IGN);  // likewise: a log that may not grow
   signal(SIGTTOU, SIG_IGN);  // we take the terminal back, and write to it, from the background
 }
 
@@ -221,8 +224,7 @@ std::optional<CommandEnd> ExecSession::take_notice() {
       return CommandEnd{.kind = Kind::not_started, .value = notice->value};
     case Notice::Kind::stopped:
       if (!terminal_.is_ours()) {
-        fmt::print(stderr,
-                   "turnstile: the command waits for the terminal, and holds the lock meanwhile: type fg\n");
+        print_error("turnstile: the command waits for the terminal, and holds the lock meanwhile: type fg\n");
       }
       return std::nullopt;
     case Notice::Kind::ended:

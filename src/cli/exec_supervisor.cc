@@ -7,6 +7,7 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <exception>
 
 #include "cli/exec_start.h"
@@ -86,12 +87,18 @@ class Supervisor {
 
   // Of a group that has members; a stopped one must run to see it.
   void signal_group(int number) {
-    if (leader_ == 0 || (leader_ended_ && members().empty())) return;
+    if (leader_ == 0 || (leader_ended_ && !group_lives())) return;
     ::kill(-leader_, number);
     if (number != SIGKILL) ::kill(-leader_, SIGCONT);
   }
 
-  std::vector<pid_t> members() const { return members_of(leader_, descendants_of(getpid())); }
+  // The kernel knows whether there is a group, also where there is no /proc. But it counts members that have
+  // ended and that a parent outside of the group does not reap; only /proc tells those apart.
+  bool group_lives() const {
+    if (leader_ == 0 || (::kill(-leader_, 0) != 0 && errno == ESRCH)) return false;
+    return !sees_processes() || !members_of(leader_, descendants_of(getpid())).empty();
+  }
+  bool anybody_lives() const { return group_lives() || !descendants_of(getpid()).empty(); }
 
   // Orphans of the command's become our children, and are taken here, too.
   void reap() {
@@ -129,8 +136,7 @@ class Supervisor {
     if (now >= kill_at_ && because_ != Because::itself) kill_descendants();
     if (!leader_ended_) return;
     const bool forced = because_ != Because::itself;
-    const std::vector<pid_t> left = forced ? descendants_of(getpid()) : members();
-    if (left.empty()) return report();
+    if (!(forced ? anybody_lives() : group_lives())) return report();
     if (forced) return kill_descendants();
     if (!rest_told_) signal_group(SIGTERM);
     rest_told_ = true;
@@ -149,13 +155,13 @@ class Supervisor {
 
   // The CLI is gone, and with it the renewals; another node may be next at any moment.
   [[noreturn]] void end_everything() {
-    while (!descendants_of(getpid()).empty()) {
+    for (;;) {
       kill_descendants();
+      // Not left to init: in a container there may be none that cares.
+      while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
+      if (!anybody_lives()) _exit(0);
       poll(nullptr, 0, int(kLookEvery.count()));
     }
-    // Not left to init: in a container there may be none that cares.
-    while (waitpid(-1, nullptr, WNOHANG) > 0) continue;
-    _exit(0);
   }
 
   const SupervisorSettings& settings_;

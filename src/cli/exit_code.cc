@@ -5,6 +5,7 @@
 #include <array>
 #include <cstdio>
 
+#include "base/standard_streams.h"
 #include "cli/format.h"
 #include "cli/json.h"
 
@@ -114,9 +115,9 @@ int report(Output output, std::string_view message, std::string_view code, int e
     object["error"] = line;
     object["code"] = std::string_view(code);
     object["exit"] = exit;
-    fmt::print(stderr, "{}\n", boost::json::serialize(object));
+    print_error("{}\n", boost::json::serialize(object));
   } else {
-    fmt::print(stderr, "turnstile: {}\n", line);
+    print_error("turnstile: {}\n", line);
   }
   return exit;
 }

@@ -12,6 +12,7 @@
 #include <fstream>
 #include <iterator>
 
+#include "base/standard_streams.h"
 #include "base/unique_fd.h"
 #include "cli/certificates.h"
 #include "cli/init_files.h"
@@ -169,8 +170,8 @@ int make(const Context& context, InitOptions options) {
   if (const Result<void> written = write_all(options); !written)
     return report(context.output, written.error().message, "unexpected", kUnexpected);
   if (!context.json())
-    fmt::print("{0} has a folder for each machine, one for you, and the CA. What goes where: {0}/README\n",
-               options.directory);
+    print_output("{0} has a folder for each machine, one for you, and the CA. What goes where: {0}/README\n",
+                 options.directory);
   return kOk;
 }
 
@@ -216,7 +217,7 @@ int renew(const Context& context, const InitOptions& options) {
   const Result<size_t> machines = renew_all(options);
   if (!machines) return report(context.output, machines.error().message, "unexpected", kUnexpected);
   if (!context.json())
-    fmt::print(
+    print_output(
         "{} machines have new certificates in {}/{}. Copy each to its machine, then SIGHUP to turnstiled.\n",
         *machines, options.directory, kMachinesFolder);
   return kOk;

@@ -3,9 +3,9 @@
 
 #include <boost/json.hpp>
 #include <charconv>
-#include <iostream>
 
 #include "base/rfc3339.h"
+#include "base/standard_streams.h"
 #include "cli/journal_sight.h"
 #include "cli/json.h"
 #include "cli/metrics.h"
@@ -65,24 +65,24 @@ void print_sight_json(const InspectOptions& options, const JournalSight& sight) 
 }
 
 void print_sight(const InspectOptions& options, const JournalSight& sight) {
-  fmt::print("{} {}: sound, batches {} to {}, {} records, the latest of {}\n",
-             sight.is_backup ? "backup" : "journal", options.path, sight.first_batch, sight.next_batch - 1,
-             sight.records, rfc3339(sight.latest));
+  print_output("{} {}: sound, batches {} to {}, {} records, the latest of {}\n",
+               sight.is_backup ? "backup" : "journal", options.path, sight.first_batch, sight.next_batch - 1,
+               sight.records, rfc3339(sight.latest));
   Table files({"FILE", "BYTES", "RECORDS"});
   for (const JournalSight::File& file : sight.files)
     files.add({file.name, fmt::to_string(file.bytes), fmt::to_string(file.records)});
-  fmt::print("{}", files.text());
-  for (const auto& [name, count] : sight.facts) fmt::print("{:<14}{}\n", name, count);
-  fmt::print("{:<14}", "records");
-  for (const auto& [name, count] : sight.records_by_kind) fmt::print("{} {}  ", count, name);
-  fmt::print("\n");
+  print_output("{}", files.text());
+  for (const auto& [name, count] : sight.facts) print_output("{:<14}{}\n", name, count);
+  print_output("{:<14}", "records");
+  for (const auto& [name, count] : sight.records_by_kind) print_output("{} {}  ", count, name);
+  print_output("\n");
   if (sight.torn)
-    fmt::print(
+    print_output(
         "unfinished    {}: a write that a crash has interrupted, or one under way; nobody had been "
         "answered\n",
         sight.torn_what);
   for (const std::string& damaged : sight.damaged_snapshots)
-    fmt::print("damaged       {} (an older snapshot and the log still do)\n", one_line(damaged));
+    print_output("damaged       {} (an older snapshot and the log still do)\n", one_line(damaged));
 }
 
 int verify(const Context& context, const InspectOptions& options) {
@@ -96,7 +96,7 @@ int verify(const Context& context, const InspectOptions& options) {
       if (!each.fault.empty()) out["error"] = each.fault;
       print_json(out);
     } else {
-      fmt::print("{}: {}\n", each.name, each.fault.empty() ? "sound" : each.fault);
+      print_output("{}: {}\n", each.name, each.fault.empty() ? "sound" : each.fault);
     }
   }
   if (faults == 0) return kOk;
@@ -109,8 +109,7 @@ int verify(const Context& context, const InspectOptions& options) {
 int inspect(const Context& context, const InspectOptions& options) {
   if (options.verify) return verify(context, options);
   if (options.dump) {
-    const auto done = dump_journal(options.path, [](const std::string& line) { std::cout << line << '\n'; });
-    std::cout.flush();
+    const auto done = dump_journal(options.path, [](const std::string& line) { write_output(line + "\n"); });
     return done ? int(kOk) : fail(context, done.error());
   }
   const auto sight = look_at_journal(options.path);
@@ -169,8 +168,8 @@ int backup(const Context& context, const BackupOptions& options) {
                                    {"next_batch", done->next_batch},
                                    {"latest", rfc3339(done->latest)}});
   } else {
-    fmt::print("{}: {} records up to {}, {} bytes, read back\n", options.file, done->records,
-               rfc3339(done->latest), done->bytes);
+    print_output("{}: {} records up to {}, {} bytes, read back\n", options.file, done->records,
+                 rfc3339(done->latest), done->bytes);
   }
   return kOk;
 }
@@ -184,7 +183,7 @@ int restore_command(const Context& context, const RestoreOptions& options) {
                                    {"next_batch", done->next_batch},
                                    {"latest", rfc3339(done->latest)}});
   } else {
-    fmt::print(
+    print_output(
         "{}: {} records up to {}, read back. What was held then is held again when the server starts\n",
         options.directory, done->records, rfc3339(done->latest));
   }
@@ -215,12 +214,12 @@ void add_journal_commands(Command& program, Context& context) {
   command
       .option("FROM", save->from, "the directory of the journal, or the address of a server on this machine")
       .required();
-  command.option("FILE", save->file, "the backup to write; must not be there").required();
+  command.option("FILE", save->file, "the backup to write; must not exist").required();
   command.runs(context, save, backup);
 
   auto load = std::make_shared<RestoreOptions>();
   command =
-      program.command("restore", "Make a journal of a backup, for a server that is to start on it.",
+      program.command("restore", "Make a journal from a backup, for a server to start on.",
                       "  turnstile restore /backup/turnstile-2026-11-18.tar /var/lib/turnstile/journal\n");
   command.option("FILE", load->file, "the backup").required();
   command.option("DIR", load->directory, "a new or empty directory").required();

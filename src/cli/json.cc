@@ -2,8 +2,7 @@
 
 #include <fmt/format.h>
 
-#include <cstdio>
-
+#include "base/standard_streams.h"
 #include "client/wall_time.h"
 // The library itself, once: it needs no other package than its headers.
 #include <boost/json/src.hpp>
@@ -139,8 +138,8 @@ object to_json(const WaitingStatus& waiting) {
 }
 
 void print_json(const boost::json::value& value) {
-  fmt::print("{}\n", boost::json::serialize(value));
-  std::fflush(stdout);
+  print_output("{}\n", boost::json::serialize(value));
+  flush_output();
 }
 
 }  // namespace turnstile::cli

@@ -1,7 +1,11 @@
 // lock, unlock, renew, cancel: one call each, for scripts that keep the token themselves.
 #include <fmt/format.h>
 
+#include <cstring>
+
+#include "base/standard_streams.h"
 #include "cli/json.h"
+#include "cli/operation_hint.h"
 #include "cli/program.h"
 #include "cli/signals.h"
 
@@ -55,15 +59,38 @@ int print_skipped(const Context& context, const LockOptions& options, const Lock
     print_json(out);
   } else {
     const SkippedWork& work = result.work;
-    fmt::print(stderr, "turnstile: skipped: {} of {} has been done already{}{}\n", options.lane.type,
-               options.lane.resource, work.node_id.empty() ? "" : ", by " + one_line(work.node_id),
-               work.ago ? fmt::format(", {} ago", show_duration(*work.ago)) : "");
+    print_error("turnstile: skipped: {} of {} has been done already{}{}\n", options.lane.type,
+                options.lane.resource, work.node_id.empty() ? "" : ", by " + one_line(work.node_id),
+                work.ago ? fmt::format(", {} ago", show_duration(*work.ago)) : "");
   }
   return kSkipped;
 }
 
+// Nobody has the token, so nobody would release it: it would stay for as long as the server lets it. But
+// whoever has chosen a request id can come back by that, and may have come back to a hold that is in use.
+int give_back(const Context& context, const LockOptions& options, LockResult& result, int fault,
+              const std::stop_token& stop) {
+  Hold& hold = result.hold;
+  const uint64_t token = hold.token();
+  std::string message = fmt::format("the token could not be written ({})", std::strerror(fault));
+  if (!options.request_id.empty()) {
+    hold.detach();
+    message +=
+        fmt::format("; the lock is held: ask again, or release it, with --request-id {}", options.request_id);
+  } else if (const auto released = hold.release(WorkResult::failed(message), stop); released) {
+    message += ", so the lock was released";
+  } else {
+    hold.detach();
+    message += fmt::format(
+        ", and the lock could not be released ({}): it stays held; turnstile unlock {} {} --token {}",
+        released.error().message, options.lane.type, options.lane.resource, token);
+  }
+  return report(context.output, message, "output", kUnexpected);
+}
+
 // The hold outlives this process: it is left to the server, and to whoever reads the token.
-int print_acquired(const Context& context, LockResult& result) {
+int print_acquired(const Context& context, const LockOptions& options, LockResult& result,
+                   const std::stop_token& stop) {
   Hold& hold = result.hold;
   if (context.json()) {
     boost::json::object out{{"state", "acquired"}, {"token", hold.token()}};
@@ -72,8 +99,10 @@ int print_acquired(const Context& context, LockResult& result) {
     if (!hold.previous_error().empty()) out["previous_error"] = hold.previous_error();
     print_json(out);
   } else {
-    fmt::print("{}\n", hold.token());
+    print_output("{}\n", hold.token());
   }
+  if (const int fault = take_output_fault(); fault != 0)
+    return give_back(context, options, result, fault, stop);
   hold.detach();
   return kOk;
 }
@@ -92,6 +121,11 @@ Expected<LockResult> take(LockClient& client, const LockOptions& options, const 
 }
 
 int lock(const Context& context, const LockOptions& options) {
+  if (const std::string hint = hint_about(options.lane.type, "gets the lock");
+      !hint.empty() && !context.json())
+    print_error("turnstile: {}\n", one_line(hint));
+  signal(SIGPIPE, SIG_IGN);  // to die of the token would be to leave the hold to nobody
+  signal(SIGXFSZ, SIG_IGN);
   const Signals signals({SIGINT, SIGTERM, SIGHUP});
   Expected<LockClient> client = context.client();
   if (!client) return context.fail(client.error());
@@ -102,7 +136,8 @@ int lock(const Context& context, const LockOptions& options) {
                   kSignalled + stop.signal());
   }
   if (!result) return context.fail(result.error());
-  return result->skipped() ? print_skipped(context, options, *result) : print_acquired(context, *result);
+  return result->skipped() ? print_skipped(context, options, *result)
+                           : print_acquired(context, options, *result, stop.token());
 }
 
 int unlock(const Context& context, const UnlockOptions& options) {
@@ -122,11 +157,11 @@ int unlock(const Context& context, const UnlockOptions& options) {
   if (context.json()) {
     print_json(to_json(*released));
   } else {
-    fmt::print("released{}{}\n",
-               !released->confirmed ? " before, or lost"
-               : released->already  ? " before"
-                                    : "",
-               released->next.empty() ? "" : "; next is " + released->next);
+    print_output("released{}{}\n",
+                 !released->confirmed ? " before, or lost"
+                 : released->already  ? " before"
+                                      : "",
+                 released->next.empty() ? "" : "; next is " + released->next);
   }
   return kOk;
 }
@@ -140,7 +175,7 @@ int renew(const Context& context, const RenewOptions& options) {
   if (context.json()) {
     print_json(boost::json::object{{"renewed", true}, {"lease_ms", lease->count()}});
   } else {
-    fmt::print("renewed for {}\n", show_duration(*lease));
+    print_output("renewed for {}\n", show_duration(*lease));
   }
   return kOk;
 }
@@ -154,7 +189,7 @@ int cancel(const Context& context, const CancelOptions& options) {
   if (context.json()) {
     print_json(boost::json::object{{"cancelled", *cancelled}});
   } else {
-    fmt::print("{}\n", *cancelled ? "cancelled" : "was not waiting");
+    print_output("{}\n", *cancelled ? "cancelled" : "was not waiting");
   }
   return kOk;
 }
@@ -165,7 +200,7 @@ void add_lock(Command& program, Context& context) {
                                     "  TOKEN=$(turnstile lock update db-schema --wait 30s --lease 5m)\n"
                                     "  turnstile unlock update db-schema --token \"$TOKEN\"\n");
   command.lane(options->lane);
-  command.duration("--wait", options->wait, "how long to wait for one's turn (not at all)");
+  command.duration("--wait", options->wait, "how long to wait for the lock (not at all)");
   command.duration("--lease", options->lease,
                    "the hold ends by itself after this, unless renewed (the server's max_hold)");
   command.option("--scope", options->scope, "what it excludes (the server's default)")
@@ -183,11 +218,11 @@ void add_unlock(Command& program, Context& context) {
                                     "  turnstile unlock pull sha256:4f5a --token 1234 --fail 'disk full'\n");
   command.lane(options->lane);
   command.option("--token", options->token, "the token that lock printed");
-  command.option("--request-id", options->request_id, "of the hold, when its token is not known");
-  const Option failed = command.option("--fail", options->error, "it failed, and why: the next takes over");
-  command.flag("--permanent", options->permanent, "nobody can do better: all waiters end with this error")
-      .needs(failed);
-  command.option("--result", options->result, "what those who skip are told (at most 4 KiB)")
+  command.option("--request-id", options->request_id, "of the hold, if its token is not known");
+  const Option failed = command.option("--fail", options->error,
+                                       "the work failed, with this reason: the next waiter takes over");
+  command.flag("--permanent", options->permanent, "final: all waiters end with this error").needs(failed);
+  command.option("--result", options->result, "the result that skipped nodes get (at most 4 KiB)")
       .excludes(failed);
   command.duration("--keep", options->keep, "how long the success counts (the server's retain-completed)")
       .excludes(failed);

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 
+#include "base/standard_streams.h"
 #include "cli/json.h"
 #include "cli/metrics.h"
 #include "cli/program.h"
@@ -41,19 +42,19 @@ std::string show_completion(const CompletionStatus& completion, WallTime now) {
 }
 
 void print_lane(const LaneStatus& lane, WallTime now) {
-  fmt::print("{} {}: {}\n", one_line(lane.operation), one_line(lane.resource), lane.state);
-  if (lane.holder) fmt::print("  holder      {}\n", show_holder(*lane.holder, now));
+  print_output("{} {}: {}\n", one_line(lane.operation), one_line(lane.resource), lane.state);
+  if (lane.holder) print_output("  holder      {}\n", show_holder(*lane.holder, now));
   for (const WaiterStatus& waiter : lane.queue) {
-    fmt::print("  waiter {:<4} {} for {}\n", waiter.position, waiter.node_id, show_age(waiter.since, now));
+    print_output("  waiter {:<4} {} for {}\n", waiter.position, waiter.node_id, show_age(waiter.since, now));
   }
   if (lane.queue_length > lane.queue.size()) {
-    fmt::print("  … and {} more\n", lane.queue_length - lane.queue.size());
+    print_output("  … and {} more\n", lane.queue_length - lane.queue.size());
   }
-  if (lane.completion) fmt::print("  completion  {}\n", show_completion(*lane.completion, now));
+  if (lane.completion) print_output("  completion  {}\n", show_completion(*lane.completion, now));
   if (!lane.references.empty()) {
     const bool all = lane.reference_count <= lane.references.size();
-    fmt::print("  references  {}: {}{}\n", lane.reference_count, fmt::join(lane.references, ", "),
-               all ? "" : ", …");
+    print_output("  references  {}: {}{}\n", lane.reference_count, fmt::join(lane.references, ", "),
+                 all ? "" : ", …");
   }
 }
 
@@ -71,7 +72,7 @@ int server_status(const Context& context) {
   if (!servers) return context.fail(servers.error());
   const bool several = servers->replicated || context.servers.size() > 1;
   if (several && servers->leader.empty()) {  // then nobody counts anything
-    context.json() ? print_json(to_json(*servers)) : fmt::print("{}", show(*servers, wall_now()));
+    context.json() ? print_json(to_json(*servers)) : print_output("{}", show(*servers, wall_now()));
     return kOk;
   }
   Context leader = context;
@@ -100,10 +101,10 @@ int server_status(const Context& context) {
     print_json(out);
     return kOk;
   }
-  several ? fmt::print("{}", show(*servers, wall_now()))
-          : fmt::print("{}: turnstiled {}\n", sight->server, sight->version);
+  several ? print_output("{}", show(*servers, wall_now()))
+          : print_output("{}: turnstiled {}\n", sight->server, sight->version);
   if (sight->hidden) {
-    fmt::print("what it counts is not for this credential: a role `read` or `admin` sees it\n");
+    print_output("what it counts is not for this credential: a role `read` or `admin` sees it\n");
     return kOk;
   }
   Table table({"held", "waiting", "granted", "skipped", "refused", "resources", "connections", "streams"});
@@ -114,7 +115,7 @@ int server_status(const Context& context) {
     row.push_back(fmt::to_string(number(name)));
   }
   table.add(std::move(row));
-  fmt::print("{}", table.text());
+  print_output("{}", table.text());
   return kOk;
 }
 
@@ -164,7 +165,7 @@ int list(const Context& context, const ListOptions& options) {
     filter.cursor = page->next_cursor;
     filter.limit = std::min(left, kPage);
   } while (!filter.cursor.empty() && left > 0);
-  if (!context.json()) fmt::print("{}", table.text());
+  if (!context.json()) print_output("{}", table.text());
   return kOk;
 }
 
@@ -181,15 +182,15 @@ void add_look_commands(Command& program, Context& context) {
   command.runs(context, lane, status);
 
   auto filter = std::make_shared<ListOptions>();
-  command =
-      program.command("list", "List what is held, waited for, kept or referenced (json: one object a line).",
-                      "  turnstile list --state held\n"
-                      "  turnstile list --prefix sha256: --type pull --output json\n");
-  command.option("--prefix", filter->prefix, "only resources that begin so");
+  command = program.command(
+      "list", "List what is held, waited for, kept or referenced (json: one object for each line).",
+      "  turnstile list --state held\n"
+      "  turnstile list --prefix sha256: --type pull --output json\n");
+  command.option("--prefix", filter->prefix, "only resources whose id begins with this");
   command.option("--type", filter->type, "only this operation");
   command.option("--state", filter->state, "only lanes in this state: idle, held, waiting, completed")
       .one_of({"idle", "held", "waiting", "completed"});
-  command.option("--limit", filter->limit, "at most so many (all)");
+  command.option("--limit", filter->limit, "at most this many (all)");
   command.runs(context, filter, list);
 }
 

@@ -44,14 +44,13 @@ std::string_view meant_operation(std::string_view type) {
   return {};
 }
 
-std::string hint_about(std::string_view type) {
+std::string hint_about(std::string_view type, std::string_view everybody) {
   const std::string_view meant = meant_operation(type);
   if (meant.empty()) return {};
   return fmt::format(
-      "\"{}\" is not \"{}\": unless the server was told otherwise it is a plain mutex, and everybody runs "
-      "the "
-      "command, one after the other",
-      type, meant);
+      "\"{}\" is not \"{}\": unless the server was told otherwise it is a plain mutex, and everybody {}, one "
+      "after the other",
+      type, meant, everybody);
 }
 
 std::string hint_after_waiting(std::string_view type) {

@@ -13,8 +13,9 @@ bool is_known_operation(std::string_view type);
 // The known name that this one may have been meant to be: it differs in case or by one character. Else empty.
 std::string_view meant_operation(std::string_view type);
 
-// Before the command runs; empty: nothing to say.
-std::string hint_about(std::string_view type);
+// Before it is asked for; empty: nothing to say. `everybody` does what with a plain mutex: "runs the
+// command".
+std::string hint_about(std::string_view type, std::string_view everybody);
 // When somebody has waited, and then ran it although nobody had failed before; empty: nothing to say.
 std::string hint_after_waiting(std::string_view type);
 

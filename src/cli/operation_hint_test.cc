@@ -18,7 +18,7 @@ TEST(OperationHint, NamesThatLookMistypedAreFound) {
 TEST(OperationHint, KnownNamesAndOthersOfOnesOwnAreLeftAlone) {
   for (const char* typed :
        {"pull", "update", "delete", "once", "image-layer", "build", "migrate", "p", "", "pull:x"})
-    EXPECT_EQ(hint_about(typed), "") << typed;
+    EXPECT_EQ(hint_about(typed, "runs the command"), "") << typed;
 }
 
 TEST(OperationHint, WhoHasWaitedForAPlainMutexHearsHowOthersWouldSkip) {

@@ -7,6 +7,9 @@
 
 namespace turnstile::cli {
 
+// Whether /proc is there and tells anything. Without it nobody has descendants.
+bool sees_processes();
+
 // Children, their children and so on, those that have ended but were not reaped left out. A process whose
 // parent has died is a child of the nearest subreaper above; so below a subreaper nobody escapes.
 std::vector<pid_t> descendants_of(pid_t pid);

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 
+#include "base/standard_streams.h"
 #include "base/version.h"
 
 namespace turnstile::cli {
@@ -16,6 +17,14 @@ std::vector<std::string> without_command(const std::vector<std::string>& words, 
   if (mark == words.end() || std::find_if(words.begin(), mark, runs) == mark) return words;
   context.command.assign(mark + 1, words.end());
   return {words.begin(), mark};
+}
+
+int parse_and_run(Context& context, const std::vector<std::string>& words) {
+  CommandLine program = make_command_line(context);
+  if (const std::optional<int> exit = parse(program, context, words)) return *exit;
+  if (const Result<void> complete = context.complete(); !complete)
+    return report(context.output, complete.error().message, "usage", kUsage);
+  return context.run();
 }
 
 }  // namespace
@@ -70,17 +79,15 @@ std::optional<int> parse(CommandLine& program, Context& context, const std::vect
   const std::optional<CommandLine::NoCommand> end = program.parse(without_command(words, context));
   if (!end) return std::nullopt;
   if (end->wrong) return report(context.output, end->text, "usage", kUsage);
-  fmt::print("{}", end->text);
+  print_output("{}", end->text);
   return kOk;
 }
 
 int run_program(const std::vector<std::string>& words) {
   Context context;
-  CommandLine program = make_command_line(context);
-  if (const std::optional<int> exit = parse(program, context, words)) return *exit;
-  if (const Result<void> complete = context.complete(); !complete)
-    return report(context.output, complete.error().message, "usage", kUsage);
-  return context.run();
+  return exit_after_output(parse_and_run(context, words), [&](const std::string& fault) {
+    (void)report(context.output, fault, "output", kUnexpected);
+  });
 }
 
 }  // namespace turnstile::cli

@@ -32,7 +32,8 @@ CommandLine make_command_line(Context& context);
 // help or were wrong: then all is printed and the exit code returned.
 std::optional<int> parse(CommandLine& program, Context& context, const std::vector<std::string>& words);
 
-// Parses and runs.
+// Parses and runs. With an output that could not be written the exit code is 1, whatever else it would be, or
+// 128+SIGPIPE if its reader has gone.
 int run_program(const std::vector<std::string>& words);
 
 }  // namespace turnstile::cli

@@ -1,6 +1,7 @@
 // refs and break: what an operator repairs with.
 #include <fmt/format.h>
 
+#include "base/standard_streams.h"
 #include "cli/json.h"
 #include "cli/program.h"
 
@@ -23,7 +24,7 @@ int release_node(const Context& context, LockClient& client, const std::string& 
   if (context.json()) {
     print_json(boost::json::object{{"node_id", node}, {"count", *count}});
   } else {
-    fmt::print("released {} reference{} of {}\n", *count, *count == 1 ? "" : "s", node);
+    print_output("released {} reference{} of {}\n", *count, *count == 1 ? "" : "s", node);
   }
   return kOk;
 }
@@ -44,8 +45,8 @@ int refs(const Context& context, const RefsOptions& options) {
   if (context.json()) {
     print_json(to_json(*references));
   } else {
-    fmt::print("{} reference{}{}\n", references->count, references->count == 1 ? "" : "s",
-               references->nodes.empty() ? "" : fmt::format(": {}", fmt::join(references->nodes, ", ")));
+    print_output("{} reference{}{}\n", references->count, references->count == 1 ? "" : "s",
+                 references->nodes.empty() ? "" : fmt::format(": {}", fmt::join(references->nodes, ", ")));
   }
   return kOk;
 }
@@ -59,7 +60,7 @@ int break_hold(const Context& context, const BreakOptions& options) {
   if (context.json()) {
     print_json(boost::json::object{{"broken", true}, {"node_id", *node}});
   } else {
-    fmt::print("broken: it was held by {}\n", *node);
+    print_output("broken: it was held by {}\n", *node);
   }
   return kOk;
 }
@@ -72,7 +73,7 @@ int forget(const Context& context, const Lane& lane) {
   if (context.json()) {
     print_json(boost::json::object{{"forgotten", *forgotten}});
   } else {
-    fmt::print("{}\n", *forgotten ? "forgotten: the next who comes does it again" : "nothing was kept");
+    print_output("{}\n", *forgotten ? "forgotten: the next who comes does it again" : "nothing was kept");
   }
   return kOk;
 }
@@ -94,14 +95,15 @@ void add_refs_commands(Command& program, Context& context) {
   command.runs(context, options, refs);
 
   auto breaking = std::make_shared<BreakOptions>();
-  command = program.command("break", "End somebody's hold; the next in line takes over and sees the reason.",
-                            "  turnstile break pull sha256:4f5a --reason 'node-a is on fire'\n");
+  command =
+      program.command("break", "End another node's hold; the next waiter takes over and sees the reason.",
+                      "  turnstile break pull sha256:4f5a --reason 'node-a is on fire'\n");
   command.lane(breaking->lane);
-  command.option("--reason", breaking->reason, "what everybody is told").required();
+  command.option("--reason", breaking->reason, "the reason that everybody sees").required();
   command.runs(context, breaking, break_hold);
 
   auto forgetting = std::make_shared<Lane>();
-  command = program.command("forget", "Take back how a lane's work went last, so that it is done again.",
+  command = program.command("forget", "Forget how a lane's work ended, so that it is done again.",
                             "  turnstile forget pull sha256:4f5a\n"
                             "  turnstile forget once nightly-2026-11-18\n");
   command.lane(*forgetting);

@@ -10,6 +10,7 @@
 #include <thread>
 #include <utility>
 
+#include "base/standard_streams.h"
 #include "base/sync.h"
 #include "cli/json.h"
 #include "cli/program.h"
@@ -64,8 +65,8 @@ class Screen {
 
  private:
   static void write(const std::string& text) {
-    fmt::print("{}", text);
-    std::fflush(stdout);
+    print_output("{}", text);
+    flush_output();
   }
   termios before_{};
   bool has_keys_ = false;
@@ -205,7 +206,7 @@ int top(const Context& context, const TopOptions& options) {
   if (context.json()) {
     print_json(sight_json(*sight));
   } else {
-    fmt::print("{}\n", top_frame(*sight, nullptr, {.width = 200, .height = 50}));
+    print_output("{}\n", top_frame(*sight, nullptr, {.width = 200, .height = 50}));
   }
   return kOk;
 }

@@ -4,8 +4,7 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
-#include <cstdio>
-
+#include "base/standard_streams.h"
 #include "cli/json.h"
 
 namespace turnstile::cli {
@@ -31,7 +30,7 @@ std::string waiting_text(const std::string& lane, const WaitingStatus& status, W
   return text;
 }
 
-WaitLine::WaitLine(Output output, std::string lane, bool quiet)
+WaitLine::WaitLine(Output output, const std::string& lane, bool quiet)
     : output_(output),
       lane_(one_line(lane)),
       quiet_(quiet),
@@ -55,8 +54,7 @@ Milliseconds WaitLine::waited() const {
 void WaitLine::draw() {
   if (!status_) return;
   const std::string text = waiting_text(lane_, *status_, wall_now(), waited());
-  fmt::print(stderr, "\r\033[K{}", shortened(text, terminal_width() - 1));
-  std::fflush(stderr);
+  print_error("\r\033[K{}", shortened(text, terminal_width() - 1));
 }
 
 void WaitLine::erase() {
@@ -64,7 +62,7 @@ void WaitLine::erase() {
   thread_.request_stop();
   thread_.join();
   const Locked lock(mutex_);
-  if (status_) fmt::print(stderr, "\r\033[K");
+  if (status_) print_error("\r\033[K");
 }
 
 void WaitLine::update(const WaitingStatus& status) {
@@ -76,9 +74,9 @@ void WaitLine::update(const WaitingStatus& status) {
   if (output_ == Output::json) {
     boost::json::object out = to_json(status);
     out["state"] = "waiting";
-    fmt::print(stderr, "{}\n", boost::json::serialize(out));
+    print_error("{}\n", boost::json::serialize(out));
   } else {
-    fmt::print(stderr, "turnstile: {}\n", waiting_text(lane_, status, wall_now(), waited()));
+    print_error("turnstile: {}\n", waiting_text(lane_, status, wall_now(), waited()));
   }
 }
 
@@ -88,9 +86,9 @@ void WaitLine::end(const std::string& outcome) {
   if (!status_ || live_ || quiet_) return;
   if (output_ == Output::json) {
     const boost::json::object out{{"state", outcome}, {"waited_ms", waited().count()}};
-    fmt::print(stderr, "{}\n", boost::json::serialize(out));
+    print_error("{}\n", boost::json::serialize(out));
   } else {
-    fmt::print(stderr, "turnstile: {} after {}\n", outcome, show_duration(waited()));
+    print_error("turnstile: {} after {}\n", outcome, show_duration(waited()));
   }
 }
 

@@ -23,7 +23,7 @@ std::string waiting_text(const std::string& lane, const WaitingStatus& status, W
 // Threads: one of its own on a terminal; the members may be called by any.
 class WaitLine {
  public:
-  WaitLine(Output output, std::string lane, bool quiet = false);
+  WaitLine(Output output, const std::string& lane, bool quiet = false);
   ~WaitLine();
   WaitLine(const WaitLine&) = delete;
   WaitLine& operator=(const WaitLine&) = delete;

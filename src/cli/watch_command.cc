@@ -4,6 +4,7 @@
 #include <condition_variable>
 #include <mutex>
 
+#include "base/standard_streams.h"
 #include "cli/json.h"
 #include "cli/program.h"
 #include "cli/signals.h"
@@ -44,10 +45,12 @@ struct Watching {
     if (context.json()) {
       print_json(to_json(event));
     } else {
-      fmt::print("{}\n", event_line(event));
-      std::fflush(stdout);
+      print_output("{}\n", event_line(event));
     }
-    if (left != 0 && --left == 0) over.request_stop();
+    if (!flush_output()) over.request_stop();
+    if (left == 0) return;  // no limit
+    --left;
+    if (left == 0) over.request_stop();
   }
 };
 
@@ -85,14 +88,15 @@ int watch(const Context& context, const WatchOptions& options) {
 
 void add_watch_command(Command& program, Context& context) {
   auto options = std::make_shared<WatchOptions>();
-  Command command = program.command("watch", "Follow what happens, one line (json: one object) an event.",
-                                    "  turnstile watch\n"
-                                    "  turnstile watch pull sha256:4f5a\n"
-                                    "  turnstile watch --prefix sha256: --output json\n");
+  Command command =
+      program.command("watch", "Follow what happens, one line (json: one object) for each event.",
+                      "  turnstile watch\n"
+                      "  turnstile watch pull sha256:4f5a\n"
+                      "  turnstile watch --prefix sha256: --output json\n");
   command.lane(options->lane, false);
-  command.option("--prefix", options->prefix, "only resources that begin so");
-  command.option("--after", options->after, "go on behind the event of this id");
-  command.option("--count", options->count, "end after so many (never)");
+  command.option("--prefix", options->prefix, "only resources whose id begins with this");
+  command.option("--after", options->after, "continue after the event with this id");
+  command.option("--count", options->count, "end after this many events (never)");
   command.runs(context, options, watch);
 }
 

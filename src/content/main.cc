@@ -10,6 +10,7 @@
 
 #include "base/daemon.h"
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "base/systemd.h"
 #include "content/alone_arbiter.h"
 #include "content/background_verification.h"
@@ -147,29 +148,36 @@ int run(const Settings& settings) {
   return 0;
 }
 
+// Everything but serving, which goes on without the line that says where it listens.
+int run_command(const CommandLine& line) {
+  if (line.run) {
+    switch (line.run->command) {
+      case Command::serve:
+        break;
+      case Command::verify:
+        return run_verify(*line.run);
+      case Command::import:
+        return run_import(*line.run);
+      case Command::export_store:
+        return run_export(*line.run);
+    }
+  }
+  write_output(line.print);
+  return 0;
+}
+
 int main_with(int argc, char** argv) {
   const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
   if (!line) return fail_with(line.error().message, kExitUsage);
-  if (line->run) {
-    switch (line->run->command) {
-      case Command::serve:
-        return run(*line->run);
-      case Command::verify:
-        return run_verify(*line->run);
-      case Command::import:
-        return run_import(*line->run);
-      case Command::export_store:
-        return run_export(*line->run);
-    }
-  }
-  std::fputs(line->print.c_str(), stdout);
-  return 0;
+  if (line->run && line->run->command == Command::serve) return run(*line->run);
+  return exit_after_output(run_command(*line), [](const std::string& fault) { fail_with(fault); });
 }
 
 }  // namespace
 }  // namespace turnstile::content
 
 int main(int argc, char** argv) {
+  turnstile::fill_standard_descriptors();
   try {
     return turnstile::content::main_with(argc, argv);
   } catch (const std::exception& surprise) {

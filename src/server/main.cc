@@ -6,6 +6,7 @@
 
 #include "base/daemon.h"
 #include "base/log.h"
+#include "base/standard_streams.h"
 #include "base/systemd.h"
 #include "http/listener.h"
 #include "server/app.h"
@@ -89,13 +90,20 @@ int run(Settings settings, const std::vector<std::string>& notices) {
   return 0;
 }
 
+// Of what prints something and ends. A server goes on without the line that says where it listens.
+int exit_after_printing() {
+  return exit_after_output(EXIT_SUCCESS, [](const std::string& fault) {
+    std::fprintf(stderr, "turnstiled: %s\n", fault.c_str());
+  });
+}
+
 int copy(const Settings& settings) {
   set_log(LogLevel::warning, settings.log_format);
   const Result<uint64_t> copied = copy_store(settings);
   if (!copied) return fail_with(copied.error());
   std::printf("%llu records copied from %s to %s\n", static_cast<unsigned long long>(*copied),
               settings.copy_from.c_str(), settings.store.c_str());
-  return 0;
+  return exit_after_printing();
 }
 
 int main_with(int argc, char** argv) {
@@ -103,14 +111,15 @@ int main_with(int argc, char** argv) {
   if (!line) return fail_with(line.error());
   if (line->run && !line->run->copy_from.empty()) return copy(*line->run);
   if (line->run) return run(*line->run, line->notices);
-  std::fputs(line->print.c_str(), stdout);
-  return 0;
+  write_output(line->print);
+  return exit_after_printing();
 }
 
 }  // namespace
 }  // namespace turnstile
 
 int main(int argc, char** argv) {
+  turnstile::fill_standard_descriptors();
   try {
     return turnstile::main_with(argc, argv);
   } catch (const std::exception& surprise) {

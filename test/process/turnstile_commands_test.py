@@ -50,6 +50,15 @@ class CommandTest(CliCase):
         late = self.turnstile("lock", "pull", self.resource, "--output", "json", node="c")
         self.assertEqual((late.returncode, json.loads(late.stdout)["state"]), (SKIPPED, "skipped"))
 
+    def test_a_mistyped_operation_is_told_and_the_token_printed_all_the_same(self):
+        for type, meant in ("Pull", "pull"), ("udpate", "update"):
+            done = self.turnstile("lock", type, self.resource)
+            self.assertRegex(done.stderr, rf'\Aturnstile: "{type}" is not "{meant}"[^\n]*everybody gets the lock[^\n]*\n\Z')
+            self.assertEqual((done.returncode, int(done.stdout)), (OK, self.status(type)["holder"]["token"]))
+        self.text("lock", "pull", self.resource)  # which say nothing
+        self.text("lock", "image-layer", self.resource)
+        self.json("lock", "Pull", self.resource + "2")
+
     def test_a_wait_ends_with_its_time_or_a_signal_and_leaves_the_queue(self):
         self.hold("first")
         self.assert_fault(self.turnstile("lock", "pull", self.resource, "--wait", "50ms", node="b"), BUSY)

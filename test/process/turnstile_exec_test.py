@@ -251,6 +251,43 @@ class ExecTest(CliCase):
         self.assertEqual(holder.wait(PATIENCE), 4)
 
 
+class WithoutProcTest(CliCase):
+    """The same promises where /proc has no lists of children (kernels without CONFIG_PROC_CHILDREN), or is not there."""
+
+    def without(self, what):
+        """The options of an exec that does not see these files."""
+        return {"stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL, "env": harness.plain_environment(
+            TURNSTILE_SERVER=self.url, TURNSTILE_NODE="a", **harness.preload("no_proc.c", NO_PROC=what))}
+
+    def pids(self, many):
+        wait_until(lambda: len(read_lines(self.log)) == many, "they run")
+        found = [int(line) for line in read_lines(self.log)]
+        for pid in found:
+            self.addCleanup(lambda pid=pid: alive(pid) and os.kill(pid, signal.SIGKILL))
+        os.remove(self.log)
+        return found
+
+    def test_kill_9_ends_the_group_and_where_they_are_seen_those_that_left_it(self):
+        script = f"sleep 600 & echo $! >> {self.log}; (sleep 600 & echo $! >> {self.log}); echo $$ >> {self.log}; "
+        daemon = f"setsid sleep 600 & echo $! >> {self.log}; "
+        for what, command, many in ("/children", script + daemon + "wait", 4), ("", script + "wait", 3):
+            with self.subTest(what):
+                holder = self.begin("exec", "build", self.resource + what, "--", "sh", "-c", command, **self.without(what))
+                pids = self.pids(many)
+                holder.kill()
+                for pid in pids:
+                    wait_until(lambda: not alive(pid), f"{pid} is gone")
+
+    def test_what_a_command_leaves_behind_in_its_group_is_ended_before_the_release(self):
+        for what in "/children", "":
+            with self.subTest(what):
+                done = self.begin("exec", "build", self.resource + what, "--", "sh", "-c",
+                                  f"sleep 600 & echo $! > {self.log}", **self.without(what))
+                done.wait(PATIENCE)
+                pid = self.pids(1)[0]
+                self.assertEqual((done.returncode, alive(pid)), (OK, False))
+
+
 if __name__ == "__main__":
     program()
     harness.main()
