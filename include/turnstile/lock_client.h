@@ -106,10 +106,12 @@ struct SubscribeRequest {
 // Talks to one server, or to whichever of several leads.
 //
 // Every call carries a request id of its own, so that repeating it is safe: after time-outs, broken
-// connections and 5xx answers it is sent again, up to max_retries times; a 4xx never. A lost answer costs no
-// second queue entry, no second hold and no lost unlock.
+// connections and 5xx answers it is sent again, up to max_retries times; of 4xx only 408 and 429. A lost
+// answer costs no second queue entry, no second hold and no lost unlock.
+//
 // Threads: every member may be called by any number of threads. One thread of its own renews leases; each
 // Subscription and each monitored Hold has one more.
+//
 // Life: Holds and Subscriptions may outlive the client that made them.
 class TURNSTILE_API LockClient {
  public:

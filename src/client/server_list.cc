@@ -27,9 +27,13 @@ void ServerList::answered(const std::string& server) {
   std::vector<std::stop_source> left;
   {
     const Locked lock(mutex_);
+    // Another call may have taken too long there, and moved on.
+    std::erase_if(suspects_, [&](const Suspect& suspect) { return suspect.server == server; });
+    const auto known = std::ranges::find(servers_, server);
+    if (known != servers_.end()) index_ = size_t(known - servers_.begin());
+    leader_ = known != servers_.end() ? std::string() : server;
     if (led_ == server) return;
     led_ = server;
-    std::erase_if(suspects_, [&](const Suspect& suspect) { return suspect.server == server; });
     for (const OpenStream::Place& stream : streams_)
       if (stream.server != server) left.push_back(stream.stop);
   }
