@@ -138,9 +138,11 @@ void AuditLog::run() {
       } else if (waiting_.empty() && !reopen_) {
         changed_.wait_for(mutex_, told_at + kTellUnlistedEvery - now);
       }
+      // It may have been told to stop during that wait: then this is the last chance to tell of them.
+      stop = stop_;
+      if (stop) add_unlisted();
       lines.swap(waiting_);
       reopen = std::exchange(reopen_, false);
-      stop = stop_;
     }
     if (reopen) {
       UniqueFd before = std::move(fd_);
