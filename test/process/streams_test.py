@@ -171,9 +171,9 @@ class StreamTest(ServerCase):
             self.addCleanup(raw.close)
             raw.sendall(f"GET /lock/subscribe?{urllib.parse.urlencode(lane)} HTTP/1.1\r\nHost: x\r\n\r\n".encode())
             self.assertIn(b"200 OK", raw.recv(4096))
-            pairs = [{"call": call, **lane, "node_id": "n", **({"error": "e" * 500} if call == "unlock" else {})}
-                     for call in ("lock", "unlock") * 250]
-            for _ in range(50):  # 25,000 events, more than the log keeps
+            pairs = [{"call": call, **lane, "node_id": "n", **({"error": "e" * 4000} if call == "unlock" else {})}
+                     for call in ("lock", "unlock") * 100]
+            for _ in range(25):  # 10 MB of events, more than the log keeps
                 client.batch(*pairs)
             text = b""
             try:
