@@ -2,6 +2,7 @@
 #include "content/hold_ticket.h"
 
 #include <algorithm>
+#include <chrono>
 
 #include "base/log.h"
 #include "base/plant.h"
@@ -22,6 +23,13 @@ bool HoldTicket::still_valid() {
   if (work_ != Work::removal && is_away(renewed.error()) && hold_->is_believed()) return true;
   failed("the hold was lost");  // so that this node can ask again
   return false;
+}
+
+// That a blob was removed counts for those who wait for it, and for nobody else: what a node pulls while it is
+// cut off comes back without the server's knowing, and whoever gives that up must not hear that it is gone.
+bool HoldTicket::succeeded() {
+  if (work_ != Work::removal) return end(WorkResult::succeeded());
+  return end(WorkResult::succeeded({}, std::chrono::milliseconds(0)));
 }
 
 bool HoldTicket::end(const WorkResult& result) {

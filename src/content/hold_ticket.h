@@ -26,7 +26,7 @@ class HoldTicket final : public Ticket {
 
   void progress(int64_t done, int64_t total) override;
   bool still_valid() override;  // false ends it
-  bool succeeded() override { return end(WorkResult::succeeded()); }
+  bool succeeded() override;
   void failed(const std::string& why) override { (void)end(WorkResult::failed(why)); }
 
  private:

@@ -230,7 +230,7 @@ Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
     return {used ? Removal::Kind::settled : Removal::Kind::later};
   }
   if (grant->hold) return remove_under(digest, std::move(grant->hold));
-  // It was removed a while ago, and what lies there now is of a life that ended early.
+  // Others than these plugins have removed it a while ago, for the server keeps no removal of theirs.
   return {is_there ? Removal::Kind::later : Removal::Kind::settled};
 }
 

@@ -242,6 +242,21 @@ TEST(LockArbiter, WithoutAServerItPullsIfToldToAndTheServerHearsOfItLater) {
   EXPECT_EQ(a.users(), Names{"a"});
 }
 
+TEST(LockArbiter, WhatComesBackWithoutTheServerIsRemovedAgainAtOnce) {
+  Cluster cluster;
+  Node a(cluster, "a", {.without_server = WithoutServer::pull});
+  for (uint64_t times = 1; times <= 2; ++times) {
+    cluster.set_reachable(times == 1);
+    a.finish(a.ask_until_told());
+    cluster.set_reachable(true);
+    cluster.wait_until([&] { return a.left() == 0; });
+    ASSERT_TRUE(a.lives().leave(kBlob));
+    cluster.wait_until([&] { return a.left() == 0; });
+    EXPECT_EQ(a.removed(), times);
+    EXPECT_FALSE(cluster.has_blob());
+  }
+}
+
 TEST(LockArbiter, ARemovalThatTheServerDidNotHearOfIsMadeUpFor) {
   Cluster cluster;
   Node a(cluster, "a");

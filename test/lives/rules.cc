@@ -115,14 +115,14 @@ bool ServerRules::renew(const Question& question, uint64_t token, Time now) {
   return inside_->engine.renew(command, now, step).refusal == Refusal::none;
 }
 
-bool ServerRules::unlock(const Question& question, uint64_t token, bool success, const std::string& error,
-                         Time now) {
+bool ServerRules::unlock(const Question& question, uint64_t token, const WorkEnd& end, Time now) {
   UnlockCommand command;
   command.lane = lane_of(question);
   command.who = who_of(question);
   command.token = Token(token);
-  command.success = success;
-  command.error = error;
+  command.success = end.success;
+  command.error = end.error;
+  command.keep = end.keep;
   Inside::Step step(*inside_);
   return inside_->engine.unlock(command, now, step).refusal == Refusal::none;
 }

@@ -26,6 +26,13 @@ struct Reply {
   std::string previous_error, reason;
 };
 
+// How work ended.
+struct WorkEnd {
+  bool success = false;
+  std::string error{};
+  std::optional<Duration> keep{};
+};
+
 // Threads: one.
 class ServerRules {
  public:
@@ -40,7 +47,7 @@ class ServerRules {
   void cancel(const Question& question, Time now);
   bool renew(const Question& question, uint64_t token, Time now);
   // False: the hold is not known.
-  bool unlock(const Question& question, uint64_t token, bool success, const std::string& error, Time now);
+  bool unlock(const Question& question, uint64_t token, const WorkEnd& end, Time now);
   bool add_reference(const std::string& resource, const std::string& node, Time now);  // false: being deleted
   // Returns how many nodes still use it.
   uint32_t release_reference(const std::string& resource, const std::string& node, Time now);

@@ -118,7 +118,8 @@ class World {
     run(90s);
     check_uses("at the end");
     empty();
-    for (int i = 0; i < 40 && !has_settled(); ++i) run(10s);
+    // Not so long that what the server remembers for five minutes is forgotten.
+    for (int i = 0; i < 20 && !has_settled(); ++i) run(10s);
     check_nothing_left();
     for (int i = 0; i < kNodes; ++i) stop(i);
     schedule_.note("end");
