@@ -92,9 +92,8 @@ class Arbiter {
   // Whether everybody has had time to say what they use: before that, nothing is removed.
   virtual bool is_settled() { return true; }
   virtual bool is_settled_now() { return true; }  // asks
-  // False: another plugin is known to have this node's name. What is given up under it now may be what that
-  // one uses.
-  virtual bool has_its_name() const { return true; }
+  // False: another plugin may have this node's name. What is given up under it now may be what that one uses.
+  virtual bool has_its_name() { return true; }
   // Whether questions may take long: then they are asked behind containerd's back where that is possible.
   virtual bool is_remote() const { return false; }
   // What has to be done now and then. Called by one thread.

@@ -6,6 +6,7 @@
 //       about                                      when it was begun, total, expected digest, and the ref
 //   <root>/uses/<node>/<algorithm>/<hex>           a second name of a blob that this node uses
 //   <root>/uses/<node>/confirmed-by                the life of the lock server that counts all of them
+//   <root>/uses/<node>/owner                       whose --state knows these uses, and on which machine
 //   <root>/blobs/<algorithm>/.leaving.<hex…>.<node>  a blob that this node is removing
 //   <root>/damaged/<hex>.<node>                    what was found under a blob's name and is not that blob
 // Other nodes' roots, or one mount that shows them all, are read roots: blobs are looked for there, too.
@@ -96,6 +97,9 @@ class BlobStore {
   // not told.
   Outcome<bool> take_second_name(const std::string& node, const Digest& digest,
                                  const std::string& life) const;
+  // This node's second names belong to one --state (`id`), which knows what they are for. Error
+  // failed_precondition: to that of another machine, whose name is in the message.
+  Outcome<void> take_possession(const std::string& id, const std::string& machine) const;
   // Says of this node's second names that this life of the server counts them all. Empty: not all of them.
   Outcome<void> set_confirmed_by(const std::string& life) const;
 

@@ -123,6 +123,21 @@ TEST(BlobStore, CleansWhatACrashLeftOfIngestsAndKeepsTheOthers) {
   EXPECT_EQ(store.ingests()->size(), 1u);
 }
 
+TEST(BlobStore, SecondNamesOfAnotherMachineAreNotTakenOver) {
+  const TestDirectory directory;
+  const BlobStore store = open_blobs(directory / "a"), again = open_blobs(directory / "a");
+  ASSERT_TRUE(store.take_possession("11", "the machine one"));
+  EXPECT_TRUE(again.take_possession("11", "the machine one")) << "after a restart";
+  const Outcome<void> other = again.take_possession("112", "the machine two");
+  ASSERT_FALSE(other);
+  EXPECT_EQ(other.error().code, ErrorClass::failed_precondition);
+  for (const std::string part : {"uses/node-a belongs to the machine one:", "remove ", "uses/node-a/owner"})
+    EXPECT_NE(other.error().message.find(part), std::string::npos) << other.error().message;
+  EXPECT_TRUE(again.take_possession("11", "the machine three")) << "its disk was moved there";
+  std::filesystem::remove(directory / "a/uses/node-a/owner");
+  EXPECT_TRUE(again.take_possession("112", "the machine two"));
+}
+
 TEST(BlobStore, ADiskThatIsNotMountedIsNotTakenForAnEmptyOne) {
   const TestDirectory directory;
   const auto open = [&](bool used) { return BlobStore::open({directory / "root", {}, "node-a", used}); };

@@ -14,6 +14,7 @@
 #include "base/log.h"
 #include "content/command_progress.h"
 #include "content/copying.h"
+#include "content/identity.h"
 #include "content/node_state.h"
 #include "content/verification.h"
 
@@ -235,6 +236,10 @@ int run_import(const Settings& settings) {
   const Outcome<BlobStore> blobs =
       BlobStore::open({settings.root, settings.read_roots, settings.node, !(*state)->is_empty()});
   if (!blobs) return command_failed(blobs.error().message);
+  if (const Outcome<void> ours =
+          blobs->take_possession((*state)->id(), identity_of(settings.state).for_people);
+      !ours)
+    return command_failed(ours.error().message);
   // What is imported is not counted yet: others must not take this node at its word of before.
   if (const Outcome<void> said = blobs->set_confirmed_by({}); !said)
     return command_failed(said.error().message);

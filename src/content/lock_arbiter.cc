@@ -312,8 +312,17 @@ std::optional<std::string> LockArbiter::claim_name() {
   if (options_.identity.empty()) return std::nullopt;
   const Locked lock(name_mutex_);
   if (name_ && name_->is_believed()) {  // the library renews it
-    if (not_let_in_ && name_->renew()) let_in();
-    return std::nullopt;
+    const std::string now = life();
+    if (name_life_ == now && !not_let_in_) return std::nullopt;
+    // A server that has begun anew may have forgotten it, and given it to another.
+    const Expected<void> renewed = name_->renew();
+    if (renewed) {
+      name_life_ = now;
+      let_in();
+      return std::nullopt;
+    }
+    note(renewed.error());
+    if (is_away(renewed.error())) return std::nullopt;
   }
   name_.reset();  // first: it has the same request id, and its end would end the next one
   LockRequest request;
@@ -322,9 +331,11 @@ std::optional<std::string> LockArbiter::claim_name() {
   request.request_id = options_.identity;  // so that a restart of this plugin gets its own hold again
   request.lease = 30s;
   request.info = options_.machine;
+  const std::string asked_in = life();
   Expected<Grant> grant = server_->try_lock(request);
   if (grant && grant->hold) {
     name_ = std::move(grant->hold);
+    name_life_ = asked_in;
     let_in();
     set_name_trouble(std::nullopt);
     return std::nullopt;
@@ -343,6 +354,13 @@ std::optional<std::string> LockArbiter::claim_name() {
   options_.metrics->set_lock_server(true, wrong);
   set_name_trouble(wrong);
   return wrong;
+}
+
+bool LockArbiter::has_its_name() {
+  if (options_.identity.empty()) return true;
+  if (name_trouble()) return false;
+  const Locked lock(name_mutex_);
+  return name_ && name_->is_believed();
 }
 
 std::optional<std::string> LockArbiter::name_trouble() const {

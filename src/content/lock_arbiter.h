@@ -61,7 +61,7 @@ class LockArbiter final : public Arbiter {
   bool is_settled() override TS_EXCLUDES(life_mutex_);
   bool is_settled_now() override { return !away() && look() && is_settled(); }
   bool is_remote() const override { return true; }
-  bool has_its_name() const override { return !name_trouble(); }
+  bool has_its_name() override TS_EXCLUDES(name_mutex_, trouble_mutex_);
   void look_after() override;
 
   // Makes this node's name this plugin's. What is wrong: another plugin, on another machine or with another
@@ -132,6 +132,7 @@ class LockArbiter final : public Arbiter {
 
   Mutex name_mutex_;
   std::unique_ptr<ServerHold> name_ TS_GUARDED_BY(name_mutex_);
+  std::string name_life_ TS_GUARDED_BY(name_mutex_);  // of the server, which has it in its state
   mutable Mutex trouble_mutex_;
   std::optional<std::string> name_trouble_ TS_GUARDED_BY(trouble_mutex_);  // as last heard
 

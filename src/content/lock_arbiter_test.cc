@@ -150,14 +150,12 @@ TEST(LockArbiter, OnlyTheLastUserRemoves) {
   EXPECT_EQ(a.ask_until_told().kind, Kind::write) << "after a removal a pull really pulls";
 }
 
-TEST(LockArbiter, AFileThatCameAfterItsRemovalIsNotTakenForRemoved) {
+TEST(LockArbiter, AFileThatCameAfterARemovalByOthersIsNotTakenForRemoved) {
   Cluster cluster;
   Node a(cluster, "a");
-  a.finish(a.ask());
-  ASSERT_TRUE(*a.lives().leave(kBlob));
-  cluster.wait_until([&] { return a.left() == 0; });
-  EXPECT_FALSE(cluster.has_blob());
-  // Of a pull that ended early; the server still says that the removal is done.
+  LockClient other = cluster.client("other");
+  Expected<LockResult> removal = other.try_lock({.operation = "delete", .resource = blob_name()});
+  ASSERT_TRUE(removal && removal->hold.release(WorkResult::succeeded())) << "which the server keeps";
   put_file(blob_path(cluster.root(), kBlob), "a blob");
   EXPECT_EQ(a->end_use(kBlob, true, false).kind, Removal::Kind::later);
   EXPECT_EQ(a->end_use(kBlob, false, false).kind, Removal::Kind::settled);
@@ -376,6 +374,37 @@ TEST(LockArbiter, WhoseNameIsAnothersUsesAndRemovesNothingMore) {
   other.reset();
   later = 1min;
   cluster.wait_until([&] { return a.removed() == 1; });
+}
+
+TEST(LockArbiter, WhoHasNotClaimedItsNameYetGivesNothingUp) {
+  Cluster cluster;
+  cluster.set_reachable(false);
+  Node a(cluster, "a",
+         {.identity = "two", .machine = "the machine two", .without_server = WithoutServer::pull});
+  a.finish(a.ask());
+  ASSERT_TRUE(*a.lives().leave(kBlob));
+  a.work();
+  EXPECT_TRUE(a.blobs().is_guarded(kBlob)) << "it may be another machine's";
+  cluster.set_reachable(true);
+  cluster.wait_until([&] { return a.removed() == 1; });
+}
+
+TEST(LockArbiter, AServerThatHasBegunAnewIsAskedAgainWhoseTheNameIs) {
+  Cluster cluster;
+  auto* server = new FaultyServer(cluster, "a");
+  LockArbiter one(std::unique_ptr<LockServer>(server),
+                  {.node = "a", .identity = "one", .machine = "the machine one"});
+  ASSERT_TRUE(one.is_settled_now());
+  ASSERT_FALSE(one.claim_name());
+  EXPECT_TRUE(one.has_its_name());
+  ASSERT_TRUE(cluster.client("admin").break_hold("node-name", "turnstile-content/a", "a lost store"));
+  LockArbiter two(std::make_unique<ClientLockServer>(cluster.client("a"), cluster.client("a")),
+                  {.node = "a", .identity = "two", .machine = "the machine two"});
+  ASSERT_FALSE(two.claim_name());
+  server->life_id = "2";
+  ASSERT_TRUE(one.is_settled_now());
+  EXPECT_TRUE(one.claim_name()) << "it is not believed for the rest of its lease";
+  EXPECT_FALSE(one.has_its_name());
 }
 
 TEST(LockArbiter, P9_WhatTheNodeHasNeedsNoServer) {

@@ -17,6 +17,7 @@
 #include "content/client_lock_server.h"
 #include "content/content_store.h"
 #include "content/export_command.h"
+#include "content/identity.h"
 #include "content/import_command.h"
 #include "content/lock_arbiter.h"
 #include "content/monitor.h"
@@ -42,20 +43,6 @@ Outcome<std::unique_ptr<SharedReferences>> open_references(const Settings& setti
   return SharedReferences::open(settings.references_dir, false);
 }
 
-// Which plugin on which machine this is, for the server and for people. The same after a restart of the
-// plugin, another one on a machine that was made from a copy of this one's disk.
-void introduce(const Settings& settings, LockArbiter::Options& options) {
-  char host[256] = {};
-  (void)::gethostname(host, sizeof host - 1);
-  std::ifstream file("/proc/sys/kernel/random/boot_id");
-  std::string boot;
-  std::getline(file, boot);
-  const std::string state = std::filesystem::weakly_canonical(settings.state);
-  options.node = settings.node;
-  options.identity = fmt::format("{}/{}/{}", host, boot, state).substr(0, 200);
-  options.machine = fmt::format("the machine {} (state in {})", host, state).substr(0, 200);
-}
-
 struct Arbitration {
   std::unique_ptr<Arbiter> arbiter;
   int exit_code = 0;
@@ -63,7 +50,8 @@ struct Arbitration {
 };
 
 // The one place that chooses who decides.
-Arbitration make_arbiter(const Settings& settings, std::shared_ptr<Metrics> metrics) {
+Arbitration make_arbiter(const Settings& settings, const Identity& identity,
+                         std::shared_ptr<Metrics> metrics) {
   if (settings.servers.empty()) {
     log_warning("no --server: this node pulls for itself alone");
     return {std::make_unique<AloneArbiter>()};
@@ -84,7 +72,9 @@ Arbitration make_arbiter(const Settings& settings, std::shared_ptr<Metrics> metr
     if (!shared) return {nullptr, kExitFailed, "--references-dir: " + shared.error().message};
     options.references = std::make_shared<NodeReferences>(std::move(*shared), settings.node);
   }
-  introduce(settings, options);
+  options.node = settings.node;
+  options.identity = identity.for_server;
+  options.machine = identity.for_people;
   options.without_server = settings.without_server;
   options.visible_within = settings.visible_within;
   options.settled_after = settings.settled_after;
@@ -116,7 +106,10 @@ int run(const Settings& settings) {
   const bool used = !(*state)->is_empty();
   Outcome<BlobStore> blobs = BlobStore::open({settings.root, settings.read_roots, settings.node, used});
   if (!blobs) return fail_with(blobs.error().message);
-  Arbitration arbitration = make_arbiter(settings, metrics);
+  const Identity identity = identity_of(settings.state);
+  if (const Outcome<void> ours = blobs->take_possession((*state)->id(), identity.for_people); !ours)
+    return fail_with(ours.error().message);
+  Arbitration arbitration = make_arbiter(settings, identity, metrics);
   if (!arbitration.arbiter) return fail_with(arbitration.error, arbitration.exit_code);
   Lives::Options lives;
   lives.keep_unused = settings.keep_unused;

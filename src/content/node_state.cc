@@ -5,6 +5,7 @@
 #include <sys/file.h>
 
 #include <filesystem>
+#include <random>
 
 #include "base/log.h"
 
@@ -28,11 +29,14 @@ constexpr const char* kSchema[] = {
     "CREATE TABLE IF NOT EXISTS labels (digest TEXT NOT NULL, key TEXT NOT NULL, value TEXT NOT NULL, "
     "PRIMARY "
     "KEY (digest, key)) WITHOUT ROWID",
+    "CREATE TABLE IF NOT EXISTS about (key TEXT PRIMARY KEY, value TEXT NOT NULL) WITHOUT ROWID",
 };
 
 ContentError explain(const Database& database, const ClientError& error) {
-  const ErrorClass code = database.was_full() ? ErrorClass::resource_exhausted : ErrorClass::internal;
-  return {code, "the node's state: " + error.message};
+  if (database.was_full())
+    return {ErrorClass::resource_exhausted,
+            "the node's state: " + error.message + ": free some room on the disk of --state"};
+  return {ErrorClass::internal, "the node's state: " + error.message};
 }
 
 template <class... Values>
@@ -47,10 +51,9 @@ Expected<void> run(Database& database, std::string_view sql, const Values&... va
 // Databases of before there was a number have 0, and are of this version.
 constexpr int64_t kStateVersion = 1;
 
-Expected<void> check_version(Database& database) {
+Expected<int64_t> read_version(Database& database) {
   const Expected<int64_t> version = database.query_integer("PRAGMA user_version");
-  if (!version) return std::unexpected(version.error());
-  if (*version == 0 || *version == kStateVersion) return {};
+  if (!version || *version == 0 || *version == kStateVersion) return version;
   return std::unexpected(ClientError{
       .code = ErrorCode::storage,
       .message = fmt::format("it has version {} and this program knows {}: use the program that wrote it",
@@ -59,11 +62,22 @@ Expected<void> check_version(Database& database) {
       .nodes = {}});
 }
 
+// Writes nothing where all is there: a plugin must start on a full disk, too, or nobody can read.
 Expected<void> prepare_schema(Database& database) {
-  if (Expected<void> done = check_version(database); !done) return done;
+  const Expected<int64_t> version = read_version(database);
+  if (!version) return std::unexpected(version.error());
   for (const char* sql : kSchema)
     if (Expected<void> done = database.execute(sql); !done) return done;
+  if (*version == kStateVersion) return {};
   return database.execute(fmt::format("PRAGMA user_version = {}", kStateVersion));
+}
+
+Outcome<std::unique_ptr<Database>> open_database(const std::string& directory) {
+  Expected<std::unique_ptr<Database>> database = Database::open(directory + "/node.db", kBusy);
+  if (!database) return fail(ErrorClass::internal, database.error().message);
+  if (const Expected<void> made = prepare_schema(**database); !made)
+    return std::unexpected(explain(**database, made.error()));
+  return std::move(*database);
 }
 
 }  // namespace
@@ -75,12 +89,14 @@ Outcome<std::unique_ptr<NodeState>> NodeState::open(const std::string& directory
   if (!lock) return std::unexpected(lock.error());
   if (::flock(lock->get(), LOCK_EX | LOCK_NB) != 0)
     return fail(ErrorClass::unavailable, fmt::format("{}: another process uses this directory", directory));
-  Expected<std::unique_ptr<Database>> database = Database::open(directory + "/node.db", kBusy);
-  if (!database) return fail(ErrorClass::internal, database.error().message);
-  if (const Expected<void> made = prepare_schema(**database); !made)
-    return std::unexpected(explain(**database, made.error()));
-  std::unique_ptr<NodeState> state(new NodeState(std::move(*lock), std::move(*database)));
+  Reserve reserve(directory + "/reserve");
+  Outcome<std::unique_ptr<Database>> database = open_database(directory);
+  if (!database && reserve.give_up()) database = open_database(directory);
+  if (!database) return std::unexpected(database.error());
+  reserve.keep();
+  std::unique_ptr<NodeState> state(new NodeState(std::move(*lock), std::move(*database), std::move(reserve)));
   if (const Outcome<void> loaded = state->load(); !loaded) return std::unexpected(loaded.error());
+  if (const Outcome<void> loaded = state->load_id(); !loaded) return std::unexpected(loaded.error());
   return state;
 }
 
@@ -92,13 +108,32 @@ Outcome<std::unique_ptr<const NodeState>> NodeState::open_to_look(const std::str
   Expected<std::unique_ptr<Database>> database = Database::open(path, kBusy);
   if (!database) return fail(ErrorClass::internal, database.error().message);
   (*database)->leave_log_on_close();
-  if (const Expected<void> known = check_version(**database); !known)
+  if (const Expected<int64_t> known = read_version(**database); !known)
     return std::unexpected(explain(**database, known.error()));
   if (const Expected<void> set = (*database)->execute("PRAGMA query_only = 1"); !set)
     return std::unexpected(explain(**database, set.error()));
-  std::unique_ptr<NodeState> state(new NodeState(UniqueFd(), std::move(*database)));
+  std::unique_ptr<NodeState> state(new NodeState(UniqueFd(), std::move(*database), Reserve({})));
   if (const Outcome<void> loaded = state->load(); !loaded) return std::unexpected(loaded.error());
   return state;
+}
+
+Outcome<void> NodeState::load_id() {
+  const Locked writing(writing_);
+  {
+    Expected<SqliteStatement> found = database_->prepare("SELECT value FROM about WHERE key = 'id'");
+    if (!found) return std::unexpected(explain(*database_, found.error()));
+    const Expected<bool> row = found->step();
+    if (!row) return std::unexpected(explain(*database_, row.error()));
+    if (*row) id_ = found->text(0);
+  }
+  if (!id_.empty()) return {};
+  std::random_device random;
+  std::string id = fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
+  const Outcome<void> made = write([&](Database& database) {
+    return run(database, "INSERT INTO about (key, value) VALUES ('id', ?)", SqliteText(id));
+  });
+  if (made) id_ = std::move(id);
+  return made;
 }
 
 Outcome<void> NodeState::load() {
@@ -186,14 +221,23 @@ Outcome<void> NodeState::write(const std::function<Expected<void>(Database&)>& c
     return fail(ErrorClass::internal,
                 "the node's state is not written to any more since a sync failed: look after the disk of "
                 "--state, then start turnstile-content again");
-  Expected<void> done = database_->execute("BEGIN IMMEDIATE");
-  if (done) {
-    const SqliteRollBack roll_back{*database_};
-    done = change(*database_);
-    if (done) done = database_->execute("COMMIT");
+  Expected<void> done = transact(change);
+  if (!done && database_->was_full() && reserve_.give_up()) {
+    log_warning("the disk of --state is full: the room that was kept for this is used; remove images");
+    done = transact(change);
+  } else if (done) {
+    reserve_.keep();
   }
   if (!done) return std::unexpected(explain(*database_, done.error()));
   return {};
+}
+
+Expected<void> NodeState::transact(const std::function<Expected<void>(Database&)>& change) {
+  if (Expected<void> begun = database_->execute("BEGIN IMMEDIATE"); !begun) return begun;
+  const SqliteRollBack roll_back{*database_};
+  Expected<void> done = change(*database_);
+  if (done) done = database_->execute("COMMIT");
+  return done;
 }
 
 Outcome<void> NodeState::write_unsynced(const std::function<Expected<void>(Database&)>& change) {

@@ -14,6 +14,7 @@
 #include "base/sync.h"
 #include "content/digest.h"
 #include "content/directory.h"
+#include "content/reserve.h"
 #include "content/timestamp.h"
 #include "refcount/sqlite_connection.h"
 
@@ -49,6 +50,9 @@ class NodeState {
   // not_found.
   static Outcome<std::unique_ptr<const NodeState>> open_to_look(const std::string& directory);
 
+  // By which it is known elsewhere: made once, by chance. Empty where one only looks.
+  const std::string& id() const { return id_; }
+
   // In use:
   std::optional<BlobInfo> find(const Digest& digest) const;
   std::optional<int64_t> size_of(const Digest& digest) const;  // cheaper
@@ -74,14 +78,18 @@ class NodeState {
 
  private:
   using Database = refcount::SqliteConnection;
-  NodeState(UniqueFd lock, std::unique_ptr<Database> database)
-      : lock_(std::move(lock)), database_(std::move(database)) {}
+  NodeState(UniqueFd lock, std::unique_ptr<Database> database, Reserve reserve)
+      : lock_(std::move(lock)), database_(std::move(database)), reserve_(std::move(reserve)) {}
   Outcome<void> load();
-  // One transaction. Error internal for ever after a sync that failed.
+  // One transaction, on a full disk with the room that was kept for it. Error internal for ever after a sync
+  // that failed.
   Outcome<void> write(const std::function<Expected<void>(Database&)>& change) TS_REQUIRES(writing_);
   // The same, but only safe from the death of this process.
   Outcome<void> write_unsynced(const std::function<Expected<void>(Database&)>& change) TS_REQUIRES(writing_);
   Outcome<void> store(const BlobInfo& info) TS_REQUIRES(writing_);
+
+  Expected<void> transact(const std::function<Expected<void>(Database&)>& change) TS_REQUIRES(writing_);
+  Outcome<void> load_id();
 
   struct Row {
     BlobInfo info;
@@ -90,8 +98,10 @@ class NodeState {
 
   // Held while SQLite writes; readers of memory need mutex_ alone and never wait for the disk.
   Mutex writing_;
+  std::string id_;
   UniqueFd lock_;  // of the directory, against a second process
   const std::unique_ptr<Database> database_ TS_PT_GUARDED_BY(writing_);
+  Reserve reserve_ TS_GUARDED_BY(writing_);
   mutable SharedMutex mutex_;
   std::map<Digest, Row> rows_ TS_GUARDED_BY(mutex_);
 };

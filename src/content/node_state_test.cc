@@ -31,5 +31,13 @@ TEST(NodeStateVersion, ADatabaseWithoutANumberIsReadAndALaterOneIsRefused) {
   EXPECT_FALSE(NodeState::open_to_look(state));
 }
 
+TEST(NodeState, HasAnIdOfItsOwnThatARestartKeeps) {
+  const TestDirectory directory;
+  const std::string id = (*NodeState::open(directory / "a"))->id();
+  EXPECT_EQ(id.size(), 32u);
+  EXPECT_EQ((*NodeState::open(directory / "a"))->id(), id);
+  EXPECT_NE((*NodeState::open(directory / "b"))->id(), id);
+}
+
 }  // namespace
 }  // namespace turnstile::content

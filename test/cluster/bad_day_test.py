@@ -176,6 +176,27 @@ class TheSameNameTwice(BadDay):
         self.assert_still_has(a, blobs)
         self.end(ref, blobs, a)
 
+    def test_a_second_machine_gives_up_nothing_while_the_first_is_away_and_the_name_is_free(self):
+        """Not even the server knows then that there is another."""
+        ref, blobs = self.image(mebibytes=1)
+        a = self.cluster.nodes[0]
+        a.pull(ref)
+        a.plugin.stop()
+        self.cluster.turnstiled.kill()  # which has forgotten everything when it is back
+        shutil.rmtree(self.cluster.store)
+        self.cluster.start_server()
+        second = self.start_second(a, "away")
+        wait_until(lambda: not second.alive() or "listening on" in read(second.log), "it starts or does not")
+        started = second.alive()
+        second.stop(signal.SIGKILL)
+        self.assertFalse(started, "two machines are one node:\n" + read(second.log))
+        self.assertIn(os.uname().nodename, read(second.log), "which machine has the name")
+        owner = os.path.join(self.cluster.directory, "shared/uses", a.name, "owner")
+        self.assertIn(f"remove {owner} and start again", read(second.log))
+        a.start_plugin()
+        self.assert_still_has(a, blobs)
+        self.end(ref, blobs, a)
+
     def start_second(self, node, state):
         """The same node's plugin, on a machine with another name and another machine-id."""
         directory = os.path.join(self.cluster.directory, "second-" + state)

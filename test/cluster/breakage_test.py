@@ -2,6 +2,7 @@
 import contextlib
 import os
 import re
+import shutil
 import subprocess
 import time
 import unittest
@@ -149,6 +150,27 @@ class WhenTheDiskIsFull(ClusterCase):
             super().setUpClass()
         except subprocess.CalledProcessError as error:
             raise unittest.SkipTest(f"no tmpfs can be mounted here: {error.stderr.decode()}") from None
+
+    def test_a_node_whose_own_state_is_on_that_disk_starts_there_and_removes_images(self):
+        a, disk = self.cluster.nodes[0], self.cluster.nodes[0].roots[1]
+        state, moved, filler = os.path.join(a.directory, "content"), os.path.join(disk, "state"), os.path.join(disk, "filler")
+        a.plugin.stop()
+        shutil.move(state, moved)
+        os.symlink(moved, state)
+        a.start_plugin()
+        ref, blobs = self.image(mebibytes=1)
+        wait_until(lambda: a.pull(ref, check=False).returncode == 0, "containerd finds its plugin again", every=0.5)
+        with self.assertRaises(OSError), open(filler, "wb", buffering=0) as file:
+            while True:
+                file.write(bytes(4096))
+        a.plugin.kill()
+        a.start_plugin()
+        digest = self.largest(blobs)  # only a read goes through to the plugin
+        wait_until(lambda: a.ctr("content", "get", digest, check=False).returncode == 0, "the plugin is found again")
+        self.assert_has(a, blobs)
+        a.remove(ref)
+        self.assert_nothing_left(blobs)
+        os.remove(filler)
 
     def test_the_pull_says_so_publishes_nothing_harms_nothing_and_succeeds_when_there_is_space(self):
         small, small_blobs = self.image(mebibytes=1)
