@@ -25,8 +25,9 @@ bool HoldTicket::still_valid() {
   return false;
 }
 
-// That a blob was removed counts for those who wait for it, and for nobody else: what a node pulls while it is
-// cut off comes back without the server's knowing, and whoever gives that up must not hear that it is gone.
+// That a blob was removed counts for those who wait for it, and for nobody else: what a node pulls while it
+// is cut off comes back without the server's knowing, and whoever gives that up must not hear that it is
+// gone.
 bool HoldTicket::succeeded() {
   if (work_ != Work::removal) return end(WorkResult::succeeded());
   return end(WorkResult::succeeded({}, std::chrono::milliseconds(0)));

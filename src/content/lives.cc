@@ -107,8 +107,14 @@ Lives::Answer Lives::ask(const Digest& digest, bool is_there, int64_t size) {
   {
     const Locked lock(mutex_);
     Life& life = lives_[digest];
-    if (life.settling || life.doubt_until > options_.now())
+    if (life.settling || life.doubt_until > options_.now()) {
+      // Somebody waits for it: the server is asked soon, however often that was in vain.
+      if (life.doubt_until == Clock::time_point::max()) {
+        life.tries = 0;
+        life.due = std::min(life.due, options_.now() + options_.later);
+      }
       return {Decision::Kind::wait, {}, "this node is still giving it up"};
+    }
     ++life.asks;
   }
   ask.lives_ = this;

@@ -249,6 +249,9 @@ Outcome<WriteAnswer> WriteSession::commit_adopted(const WriteMessage& message) {
     store_.metrics_->add(Count::adopted_blobs);
     store_.metrics_->add(Count::saved_bytes, adopted.size);
   }
+  // Of a download that was interrupted before another node went on with it.
+  if (const Outcome<void> dropped = store_.blobs_.drop_ingest(ref_); !dropped)
+    log_warning("an ingest stays behind", {{"error", dropped.error().message}});
   committed_ = true;
   total_ = adopted.size;
   return answer(adopted.size, adopted.since, Timestamp::now(), adopted.digest.text());

@@ -139,6 +139,20 @@ TEST_F(WriteSessionTest, ABlobOfAnotherNodeIsAdoptedWithoutAByte) {
   EXPECT_TRUE(node_->open(digest_));
 }
 
+TEST_F(WriteSessionTest, AnAdoptionDropsWhatThisNodeHadBegunBefore) {
+  {
+    WriteSession session(*node_);
+    ASSERT_TRUE(session.handle(stat(ref_, 5)));
+    ASSERT_TRUE(session.handle(write(0, bytes_.substr(0, 2))));
+  }
+  ASSERT_EQ(node_->status(ref_)->offset, 2);
+  put_file(blob_path(directory_ / ".", digest_), bytes_);  // another node was faster
+  WriteSession session(*node_);
+  ASSERT_TRUE(session.handle(stat(ref_, 5)));
+  ASSERT_TRUE(session.handle(commit(5, digest_.text())));
+  EXPECT_FALSE(node_->status(ref_));
+}
+
 TEST_F(WriteSessionTest, AnAdoptionWithoutCommitIsNone) {
   put_file(blob_path(directory_ / ".", digest_), bytes_);
   {

@@ -262,8 +262,8 @@ std::optional<CallError> Members::check_version(Member& member, SteadyTime deadl
   return std::nullopt;
 }
 
-// gRPC tells a member that does not let us in from one that is away only by how the connection ended, which is
-// now one way, now another. Half of the time that is left: whoever is asked next needs some, too.
+// gRPC tells a member that does not let us in from one that is away only by how the connection ended, which
+// is now one way, now another. Half of the time that is left: whoever is asked next needs some, too.
 std::optional<std::string> Members::refusal(const Member& member, const std::string& peer,
                                             SteadyTime deadline) const {
   if (!line_tls_) return std::nullopt;

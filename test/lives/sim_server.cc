@@ -134,8 +134,8 @@ class SimHold final : public content::ServerHold, public std::enable_shared_from
     bool maybe = false;
     const bool answered = line_->call(
         [line = line_, question = question_, token = reply_.token, result, released] {
-          *released = line->server().rules->unlock(
-              question, token, {result.success, result.error, result.keep}, line->now());
+          *released = line->server().rules->unlock(question, token,
+                                                   {result.success, result.error, result.keep}, line->now());
           line->note(question,
                      std::string(result.success ? "unlock" : "give back") + (*released ? "" : ": no"));
         },
