@@ -3,6 +3,8 @@
 #include <curl/curl.h>
 #include <fmt/format.h>
 
+#include <utility>
+
 #include "api/error.h"
 
 namespace turnstile {
@@ -54,6 +56,12 @@ int look(void* out, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<Lookout*>(out)->gives_up() ? 1 : 0;
 }
 
+// curl sends a request again, on a new connection, when the one that it had kept breaks without a word. But
+// then it may have been carried out: it is sent once.
+int send_once(void* sent, char*, char*, int, int) {
+  return std::exchange(*static_cast<bool*>(sent), true) ? CURL_PREREQFUNC_ABORT : CURL_PREREQFUNC_OK;
+}
+
 void fail_with(Forwarding& forwarding, ErrorCode code) {
   const ApiError error = make_error(code);
   forwarding.status = error.status;
@@ -87,6 +95,9 @@ void Forwarder::pass_on(void* curl, Forwarding& forwarding) {
   curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look);
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &lookout);
+  bool sent = false;
+  curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, send_once);
+  curl_easy_setopt(curl, CURLOPT_PREREQDATA, &sent);
   // A machine that has gone says nothing, and who waits for a lock sends nothing.
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(curl, CURLOPT_TCP_KEEPIDLE, 10L);
@@ -100,9 +111,9 @@ void Forwarder::pass_on(void* curl, Forwarding& forwarding) {
   }
   const CURLcode done = curl_easy_perform(curl);
   curl_slist_free_all(headers);
-  if (done == CURLE_COULDNT_CONNECT || done == CURLE_COULDNT_RESOLVE_HOST ||
-      done == CURLE_PEER_FAILED_VERIFICATION || done == CURLE_SSL_CONNECT_ERROR)  // nothing was sent
-    return fail_with(forwarding, ErrorCode::no_leader);
+  const bool no_connection = done == CURLE_COULDNT_CONNECT || done == CURLE_COULDNT_RESOLVE_HOST ||
+                             done == CURLE_PEER_FAILED_VERIFICATION || done == CURLE_SSL_CONNECT_ERROR;
+  if (no_connection && !sent) return fail_with(forwarding, ErrorCode::no_leader);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   // A leader that has just lost its office names the next one: the caller asks again, here.

@@ -1,12 +1,17 @@
-// A leader that takes a request and never answers it.
+// Leaders that take a request and do not answer it.
 #include "server/forwarder.h"
 
 #include <arpa/inet.h>
 #include <gtest/gtest.h>
 #include <netinet/in.h>
+#include <poll.h>
 #include <sys/socket.h>
 
+#include <functional>
 #include <future>
+#include <latch>
+#include <thread>
+#include <vector>
 
 #include "base/unique_fd.h"
 
@@ -29,20 +34,59 @@ class SilentServer {
   }
   std::string url;
 
- private:
+ protected:
   UniqueFd fd_;
 };
+
+// Answers once on each of many connections, and dies of the next request, before a word.
+class DyingServer : public SilentServer {
+ public:
+  explicit DyingServer(unsigned connections) : thread_([this, connections] { run(connections); }) {}
+
+ private:
+  void run(unsigned connections) {
+    std::vector<UniqueFd> all;
+    while (all.size() < connections) all.emplace_back(accept(fd_.get(), nullptr, nullptr));
+    std::vector<pollfd> polled;
+    for (const UniqueFd& each : all) {
+      read_request(each.get());
+      polled.push_back({each.get(), POLLIN, 0});
+    }
+    constexpr std::string_view kAnswer = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\n{}";
+    for (const UniqueFd& each : all)
+      EXPECT_EQ(send(each.get(), kAnswer.data(), kAnswer.size(), 0), ssize_t(kAnswer.size()));
+    EXPECT_GT(poll(polled.data(), polled.size(), -1), 0);
+    for (const pollfd& each : polled)
+      if (each.revents != 0) read_request(each.fd);
+    fd_.reset();
+  }
+  static void read_request(int fd) {
+    std::string request;
+    char bytes[1000];
+    while (!request.ends_with("\r\n\r\n{}")) {
+      const ssize_t size = recv(fd, bytes, sizeof bytes, 0);
+      ASSERT_GT(size, 0);
+      request.append(bytes, size_t(size));
+    }
+  }
+  std::jthread thread_;
+};
+
+std::shared_ptr<Forwarding> a_lock(std::function<void()> on_done) {
+  const auto forwarding = std::make_shared<Forwarding>();
+  forwarding->method = "POST";
+  forwarding->target = "/lock";
+  forwarding->body = "{}";
+  forwarding->on_done = std::move(on_done);
+  return forwarding;
+}
 
 // What is answered when the leader is `first` when it is asked, and `then` from then on.
 std::string passed_on(const KnownLeader& first, const KnownLeader& then) {
   std::atomic<int> looks{0};
   Forwarder forwarder([&] { return looks++ == 0 ? first : then; }, std::chrono::milliseconds(20), {});
-  const auto forwarding = std::make_shared<Forwarding>();
   std::promise<void> done;
-  forwarding->method = "POST";
-  forwarding->target = "/lock";
-  forwarding->body = "{}";
-  forwarding->on_done = [&] { done.set_value(); };
+  const auto forwarding = a_lock([&] { done.set_value(); });
   EXPECT_TRUE(forwarder.take(forwarding));
   done.get_future().wait();
   return forwarding->answer;
@@ -55,6 +99,20 @@ TEST(Forwarder, S43_TellsThatTheOutcomeIsNotKnownWhenTheLeaderThatWasAskedLeadsN
                                   KnownLeader{silent.url, 8},        // it does again, and has forgotten,
                                   KnownLeader{"", 7}})  // or nobody does, for longer than a lease
     EXPECT_NE(passed_on({silent.url, 7}, then).find("outcome_unknown"), std::string::npos) << then.url;
+}
+
+TEST(Forwarder, S43_WhatWasSentOnAConnectionOfBeforeIsNotSentAgain) {
+  const DyingServer dying(Forwarder::kThreads);
+  Forwarder forwarder([&] { return KnownLeader{dying.url, 7}; }, std::chrono::hours(1), {});
+  std::latch all(Forwarder::kThreads);
+  for (unsigned i = 0; i < Forwarder::kThreads; ++i)
+    ASSERT_TRUE(forwarder.take(a_lock([&] { all.count_down(); })));
+  all.wait();
+  std::promise<void> done;
+  const auto last = a_lock([&] { done.set_value(); });
+  while (!forwarder.take(last)) std::this_thread::yield();  // the one before is counted a moment longer
+  done.get_future().wait();
+  EXPECT_NE(last->answer.find("outcome_unknown"), std::string::npos) << last->answer;
 }
 
 TEST(Forwarder, S49_TellsThatThereIsNoLeaderWhenNothingWasSent) {
