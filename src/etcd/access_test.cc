@@ -90,5 +90,22 @@ TEST(EtcdAccess, AUserSeesItsPrefixAndLogsInAgain) {
   EXPECT_GE(events, 2);
 }
 
+TEST(EtcdAccess, AUserThatNobodyAskedForIsShownWhenSomebodyDoes) {
+  TestEtcd etcd;
+  for (const char* words :
+       {"user add root:secret", "user grant-role root root", "role add ts",
+        "role grant-permission ts readwrite --prefix=true ts/", "user add me:word", "user grant-role me ts"})
+    etcd.control(words);
+  Options options = etcd.options();
+  options.user = "me";
+  options.password = "word";
+  const auto client = *connect(options);
+  ASSERT_TRUE(put(*client, "ts/a"));
+  etcd.control("auth enable");
+  const auto still = put(*client, "ts/b");
+  EXPECT_TRUE(still) << still.error().message;
+  EXPECT_TRUE(client->range({.begin = "ts/b"}, kEventually));
+}
+
 }  // namespace
 }  // namespace turnstile::etcd

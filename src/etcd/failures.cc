@@ -84,7 +84,8 @@ bool is_unreachable(const grpc::Status& status) {
 bool wants_login(const grpc::Status& status) {
   const std::string& text = status.error_message();
   return text.find("invalid auth token") != std::string::npos ||
-         text.find("revision of auth store is old") != std::string::npos;
+         text.find("revision of auth store is old") != std::string::npos ||
+         text.find("user name is empty") != std::string::npos;  // nobody had to, when we came
 }
 
 bool is_of_member(Failure failure) {
