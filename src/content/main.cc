@@ -94,8 +94,9 @@ Result<UniqueFd> take_listener() {
   return std::move(passed->front().fd);
 }
 
-int run(const Settings& settings) {
+int run(const Settings& settings, const std::vector<std::string>& notices) {
   set_log(settings.log_level, LogFormat::text);
+  for (const std::string& notice : notices) log_warning(notice);
   const DaemonSignals signals{SIGTERM, SIGINT, SIGHUP};  // before any thread starts
   Result<UniqueFd> listener = take_listener();
   if (!listener) return fail_with(listener.error().message, kExitUsage);
@@ -162,7 +163,7 @@ int run_command(const CommandLine& line) {
 int main_with(int argc, char** argv) {
   const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
   if (!line) return fail_with(line.error().message, kExitUsage);
-  if (line->run && line->run->command == Command::serve) return run(*line->run);
+  if (line->run && line->run->command == Command::serve) return run(*line->run, line->notices);
   return exit_after_output(run_command(*line), [](const std::string& fault) { fail_with(fault); });
 }
 

@@ -27,11 +27,11 @@ struct Row {
 constexpr Row kRows[] = {
     {"socket", "PATH", "where containerd finds this plugin; nobody else may write to its directory"},
     {"server", "URL[,URL...]", "the lock server, or several of which one leads; without: this node is alone"},
-    {"ca", "FILE", "who signs the servers' certificates (the system's)"},
-    {"cert", "FILE", "this node's own certificate, for servers that want one"},
+    {"ca", "FILE", "the CA of the servers' certificates (the system's CAs)"},
+    {"cert", "FILE", "this node's certificate, if the server wants one"},
     {"key", "FILE", "its key"},
-    {"credential-file", "FILE", "a file with the secret to show to the server"},
-    {"insecure-credential", "", "show it over plain http to another machine, too"},
+    {"credential-file", "FILE", "a file with the secret for the server"},
+    {"insecure-credential", "", "send the secret also over plain http to another machine"},
     {"node", "NAME", "this node's name; letters, digits, '.', '_', '-'"},
     {"root", "DIR", "where this node writes blobs and ingests"},
     {"read-root", "DIR", "where other nodes' blobs are seen (repeatable)"},
@@ -40,19 +40,20 @@ constexpr Row kRows[] = {
      "while no server can be reached: make containerd wait, or pull alone (wait)"},
     {"visible-within", "DURATION", "how long a mount may take to show what another node has written (10s)"},
     {"settled-after", "DURATION",
-     "nothing is removed for so long after the server's start, where there are no hard links (20s)"},
-    {"keep-unused", "DURATION", "keep what this node does not use any more for so long (0s: not at all)"},
-    {"keep-unused-bytes", "BYTES", "at most so much of it, the oldest goes first; K, M, G, T (no limit)"},
-    {"verify-every", "DURATION", "read all blobs in use once in that time, slowly (0s: never)"},
-    {"references", "server|client", "who counts a blob's users, as the server was told, too (server)"},
-    {"references-dir", "DIR", "for client: where, shared by all nodes (references below --root)"},
-    {"metrics-listen", "HOST:PORT", "serve /metrics, /healthz and /readyz there; port 0: any (nowhere)"},
-    {"insecure", "", "let --metrics-listen be reached from other machines"},
+     "without hard links: remove nothing for this long after the server's start (20s)"},
+    {"keep-unused", "DURATION", "how long to keep blobs that this node no longer uses (0s: not at all)"},
+    {"keep-unused-bytes", "BYTES", "keep at most this much of them, the newest; K, M, G, T (no limit)"},
+    {"verify-every", "DURATION", "read all blobs in use once in this time, slowly (0s: never)"},
+    {"references", "server|client",
+     "who counts a blob's users; the same as turnstiled --references (server)"},
+    {"references-dir", "DIR",
+     "for client: the directory of the counts, shared by all nodes (references below --root)"},
+    {"metrics-listen", "HOST:PORT", "where to serve /metrics, /healthz and /readyz; port 0: any (nowhere)"},
+    {"insecure", "", "let other machines reach --metrics-listen"},
     {"log-level", "LEVEL", "debug, info, warning, error or off (info)"},
-    {"sample", "N|N%", "read only so many blobs, or so many of hundred, chosen by chance (all)",
-     Command::verify},
-    {"rate", "BYTES", "read at most so much a second; K, M, G, T (as fast as it can)", Command::verify},
-    {"put-away", "", "move what is damaged to damaged/ below --root: then it is pulled anew",
+    {"sample", "N|N%", "read only this many blobs, or a percentage, chosen at random (all)", Command::verify},
+    {"rate", "BYTES", "read at most this much a second; K, M, G, T (as fast as it can)", Command::verify},
+    {"put-away", "", "move damaged blobs to damaged/ below --root; then they are pulled again",
      Command::verify},
     {"from", "DIR", "containerd's store: .../io.containerd.content.v1.content", Command::import},
     {"to", "DIR", "the same", Command::export_store},
@@ -65,8 +66,9 @@ struct CommandRow {
 };
 constexpr CommandRow kCommands[] = {
     {"verify", Command::verify,
-     "reads what the node uses and tells what is gone or damaged; the plugin may run"},
-    {"import", Command::import, "takes over the blobs of containerd's own store; the plugin must not run"},
+     "reads what the node uses and prints what is gone or damaged; the plugin may run"},
+    {"import", Command::import,
+     "copies the blobs of containerd's own store into --root; the plugin must not run"},
     {"export-store", Command::export_store, "copies what the node uses to containerd's own store"},
 };
 
@@ -75,10 +77,9 @@ std::string help_text() {
       "turnstile-content: a content store for containerd in which every blob is downloaded once in a "
       "cluster\n\n"
       "  turnstile-content --socket PATH --node NAME --root DIR --state DIR [--server URL] [option]...\n\n"
-      "options, each also as TURNSTILE_CONTENT_NAME in the environment and as a key of the file; those of "
-      "the\n"
-      "way to the server (--server to --credential-file) as TURNSTILE_NAME, too, and the secret itself as\n"
-      "TURNSTILE_CREDENTIAL. Certificates and credential are read again when they change.\n";
+      "options. Each is also TURNSTILE_CONTENT_NAME in the environment and a key of the file; --server to\n"
+      "--credential-file are also TURNSTILE_NAME, and the secret itself is TURNSTILE_CREDENTIAL. The plugin\n"
+      "reads certificates and credential again when they change.\n";
   const auto add_rows = [&](Command of) {
     for (const Row& row : kRows)
       if (row.of == of)
@@ -87,9 +88,9 @@ std::string help_text() {
   add_rows(Command::serve);
   text +=
       "  --config FILE                a TOML file with the options' names as keys\n"
-      "  --version                    what was built\n"
+      "  --version                    print the version\n"
       "  --help                       this text\n\n"
-      "commands, of a node whose options --node, --root, --read-root, --state or --config are given\n";
+      "commands; each needs the node's --node, --root, --read-root and --state, or its --config\n";
   for (const CommandRow& command : kCommands) {
     text += fmt::format("  turnstile-content {}: {}\n", command.name, command.help);
     add_rows(command.command);
@@ -104,43 +105,29 @@ std::string help_text() {
          "  ... --root /srv/disk --read-root /srv/all\n";
 }
 
-Result<void> read_file(const std::string& path, Values& values) {
-  std::error_code ignored;
-  if (!std::filesystem::is_regular_file(path, ignored))
-    return fail(fmt::format("{}: there is no such file", path));
-  try {
-    for (const auto& [toml_key, node] : toml::parse_file(path)) {
-      std::string key(toml_key.str());
-      std::replace(key.begin(), key.end(), '_', '-');
-      if (!values.contains(key)) return fail(fmt::format("{}: there is no setting '{}'", path, key));
-      if (!values[key].empty()) continue;  // a flag or the environment has decided
-      const toml::array* list = node.as_array();
-      for (size_t i = 0; i < (list != nullptr ? list->size() : 1); ++i) {
-        const std::optional<std::string> text = list != nullptr ? (*list)[i].value<std::string>()
-                                                : node.is_boolean()
-                                                    ? (node.value_or(false) ? "true" : "false")
-                                                    : node.value<std::string>();
-        if (!text) return fail(fmt::format("{}: '{}' must be a text, or a list of texts", path, key));
-        values[key].push_back(*text);
-      }
-    }
-  } catch (const toml::parse_error& error) {
-    return fail(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
-  }
-  return {};
-}
-
 // What the command line `turnstile` reads, too.
 constexpr std::string_view kOfTheWay[] = {"server", "ca", "cert", "key", "credential-file"};
 
-void read_environment(const Environment& environment, Values& values) {
+// The variables that have decided something, by the setting's name.
+using Decided = std::map<std::string, std::string>;
+
+Decided read_environment(const Environment& environment, Values& values) {
+  Decided decided;
   for (auto& [name, texts] : values) {
-    std::string variable;
-    for (char c : name) variable += c == '-' ? '_' : char(std::toupper(c));
-    std::optional<std::string> value = environment("TURNSTILE_CONTENT_" + variable);
-    if (!value && std::ranges::count(kOfTheWay, name) > 0) value = environment("TURNSTILE_" + variable);
-    if (value && texts.empty()) texts = {*value};
+    if (!texts.empty()) continue;  // a flag has decided
+    std::string upper;
+    for (char c : name) upper += c == '-' ? '_' : char(std::toupper(c));
+    std::vector<std::string> variables = {"TURNSTILE_CONTENT_" + upper};
+    if (std::ranges::count(kOfTheWay, name) > 0) variables.push_back("TURNSTILE_" + upper);
+    for (const std::string& variable : variables) {
+      const std::optional<std::string> value = environment(variable);
+      if (!value) continue;
+      texts = {*value};
+      decided[name] = variable;
+      break;
+    }
   }
+  return decided;
 }
 
 std::vector<std::string> split_list(const std::vector<std::string>& texts) {
@@ -152,6 +139,44 @@ std::vector<std::string> split_list(const std::vector<std::string>& texts) {
       rest.remove_prefix(std::min(comma + 1, rest.size()));
     }
   return all;
+}
+
+std::optional<std::vector<std::string>> texts_of(const toml::node& node) {
+  std::vector<std::string> texts;
+  const toml::array* list = node.as_array();
+  for (size_t i = 0; i < (list != nullptr ? list->size() : 1); ++i) {
+    const std::optional<std::string> text = list != nullptr     ? (*list)[i].value<std::string>()
+                                            : node.is_boolean() ? (node.value_or(false) ? "true" : "false")
+                                                                : node.value<std::string>();
+    if (!text) return std::nullopt;
+    texts.push_back(*text);
+  }
+  return texts;
+}
+
+// The notices name what the file says in vain: a unit's environment is easily forgotten.
+Result<std::vector<std::string>> read_file(const std::string& path, const Decided& decided, Values& values) {
+  std::vector<std::string> notices;
+  std::error_code ignored;
+  if (!std::filesystem::is_regular_file(path, ignored))
+    return fail(fmt::format("{}: there is no such file", path));
+  try {
+    for (const auto& [toml_key, node] : toml::parse_file(path)) {
+      std::string key(toml_key.str());
+      std::replace(key.begin(), key.end(), '_', '-');
+      if (!values.contains(key)) return fail(fmt::format("{}: there is no setting '{}'", path, key));
+      const std::optional<std::vector<std::string>> texts = texts_of(node);
+      if (!texts) return fail(fmt::format("{}: '{}' must be a text, or a list of texts", path, key));
+      if (values[key].empty())
+        values[key] = *texts;
+      else if (const auto by = decided.find(key);
+               by != decided.end() && split_list(values[key]) != split_list(*texts))
+        notices.push_back(fmt::format("{} in the environment wins over '{}' in {}", by->second, key, path));
+    }
+  } catch (const toml::parse_error& error) {
+    return fail(fmt::format("{}:{}: {}", path, error.source().begin.line, error.description()));
+  }
+  return notices;
 }
 
 template <class Choice>
@@ -358,14 +383,19 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
   } catch (const CLI::Error& error) {
     return fail(fmt::format("{}; see turnstile-content --help", error.what()));
   }
-  if (help) return CommandLine{std::nullopt, help_text()};
-  if (version) return CommandLine{std::nullopt, fmt::format("turnstile-content {}\n", kVersion)};
-  read_environment(environment, values);
-  if (!config.empty())
-    if (Result<void> read = read_file(config, values); !read) return std::unexpected(read.error());
+  if (help) return CommandLine{std::nullopt, help_text(), {}};
+  if (version) return CommandLine{std::nullopt, fmt::format("turnstile-content {}\n", kVersion), {}};
+  const Decided decided = read_environment(environment, values);
+  if (config.empty()) config = environment("TURNSTILE_CONTENT_CONFIG").value_or("");
+  std::vector<std::string> notices;
+  if (!config.empty()) {
+    Result<std::vector<std::string>> read = read_file(config, decided, values);
+    if (!read) return std::unexpected(read.error());
+    notices = std::move(*read);
+  }
   Result<Settings> settings = settings_from(values, command, environment);
   if (!settings) return std::unexpected(settings.error());
-  return CommandLine{std::move(*settings), {}};
+  return CommandLine{std::move(*settings), {}, std::move(notices)};
 }
 
 }  // namespace turnstile::content

@@ -62,6 +62,7 @@ struct Settings {
 struct CommandLine {
   std::optional<Settings> run;
   std::string print;  // else: what --help or --version asked for
+  std::vector<std::string> notices;  // where the environment wins over the file
 };
 
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;

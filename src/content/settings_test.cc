@@ -74,6 +74,25 @@ TEST(Settings, AFlagBeatsTheEnvironmentWhichBeatsTheFile) {
   EXPECT_EQ(line->run->read_roots.size(), 2u);
 }
 
+TEST(Settings, TheEnvironmentMayNameTheFileAndANoticeSaysWhereItWinsOverIt) {
+  const TestDirectory directory;
+  const std::string file = directory / "c.toml";
+  put_file(
+      file,
+      "node = 'file'\nroot = '/r'\nstate = '/s'\nsocket = '/run/s'\nserver = ['http://a', 'http://b']\n");
+  const Result<CommandLine> line = read({"--state", "/flag"}, {{"TURNSTILE_CONTENT_CONFIG", file},
+                                                               {"TURNSTILE_CONTENT_NODE", "environment"},
+                                                               {"TURNSTILE_CONTENT_ROOT", "/r"},
+                                                               {"TURNSTILE_SERVER", "http://a,http://b"}});
+  ASSERT_TRUE(line && line->run) << line.error().message;
+  EXPECT_EQ(line->run->socket, "/run/s");
+  EXPECT_EQ(
+      line->notices,
+      (std::vector<std::string>{"TURNSTILE_CONTENT_NODE in the environment wins over 'node' in " + file}))
+      << "the others say the same, and a flag is seen by who types it";
+  EXPECT_TRUE(read(with({}), {{"TURNSTILE_CONTENT_NODE", "other"}}).value().notices.empty());
+}
+
 TEST(Settings, AMistakeIsOneLine) {
   const TestDirectory directory;
   const std::string file = directory / "c.toml";
