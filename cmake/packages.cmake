@@ -38,9 +38,10 @@ target_link_options(turnstile_alone PRIVATE LINKER:--disable-new-dtags LINKER:--
 set_target_properties(turnstile_alone PROPERTIES OUTPUT_NAME turnstile-alone RUNTIME_OUTPUT_DIRECTORY ${CMAKE_BINARY_DIR}/alone
   BUILD_RPATH \$ORIGIN/lib)
 
+# systemd reads drop-ins in the order of their names: 10-package.conf before the override.conf of `systemctl edit`.
 # turnstile-server
 install(FILES ${packaging}/turnstiled.service ${packaging}/turnstiled.socket DESTINATION ${units} COMPONENT server EXCLUDE_FROM_ALL)
-install(FILES ${packaging}/deb/turnstiled-package.conf DESTINATION ${units}/turnstiled.service.d RENAME package.conf COMPONENT server EXCLUDE_FROM_ALL)
+install(FILES ${packaging}/deb/turnstiled-package.conf DESTINATION ${units}/turnstiled.service.d RENAME 10-package.conf COMPONENT server EXCLUDE_FROM_ALL)
 install(FILES ${packaging}/deb/turnstile-sysusers.conf DESTINATION lib/sysusers.d RENAME turnstile.conf COMPONENT server EXCLUDE_FROM_ALL)
 install(FILES ${packaging}/deb/turnstiled.toml DESTINATION /etc/turnstile COMPONENT server EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_BINARY_DIR}/packages-made/turnstiled.8.gz DESTINATION share/man/man8 COMPONENT server EXCLUDE_FROM_ALL)
@@ -53,6 +54,8 @@ install(FILES ${CMAKE_BINARY_DIR}/packages-made/turnstile.1.gz DESTINATION share
 turnstile_documents(turnstile cli)
 # turnstile-content
 install(FILES ${packaging}/turnstile-content.service ${packaging}/turnstile-content.socket DESTINATION ${units} COMPONENT content EXCLUDE_FROM_ALL)
+install(FILES ${packaging}/deb/turnstile-content-package.conf DESTINATION ${units}/turnstile-content.service.d RENAME 10-package.conf COMPONENT content EXCLUDE_FROM_ALL)
+install(FILES ${packaging}/deb/turnstile-content.toml DESTINATION /etc/turnstile COMPONENT content EXCLUDE_FROM_ALL)
 install(FILES ${packaging}/containerd-config-1.6.toml ${packaging}/containerd-config-2.x.toml
   DESTINATION share/doc/turnstile-content/examples COMPONENT content EXCLUDE_FROM_ALL)
 install(FILES ${CMAKE_BINARY_DIR}/packages-made/turnstile-content.8.gz DESTINATION share/man/man8 COMPONENT content EXCLUDE_FROM_ALL)
@@ -98,7 +101,7 @@ set(CPACK_DEBIAN_CONTENT_PACKAGE_SECTION admin)
 set(CPACK_DEBIAN_CONTENT_PACKAGE_DEPENDS "init-system-helpers (>= 1.54~)")
 set(CPACK_DEBIAN_CONTENT_PACKAGE_SUGGESTS "containerd, turnstile")
 set(CPACK_DEBIAN_CONTENT_PACKAGE_CONTROL_EXTRA
-  "${packaging}/deb/content/postinst;${packaging}/deb/content/prerm;${packaging}/deb/content/postrm")
+  "${packaging}/deb/content/conffiles;${packaging}/deb/content/postinst;${packaging}/deb/content/prerm;${packaging}/deb/content/postrm")
 set(CPACK_COMPONENT_CONTENT_DESCRIPTION "containerd content store that many nodes share\n${about}This package has the plugin turnstile-content: every layer is downloaded once.")
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_NAME libturnstile-dev)
 set(CPACK_DEBIAN_LIBRARY_PACKAGE_SECTION libdevel)

@@ -104,6 +104,10 @@ class PackagesTest(unittest.TestCase):
 
     def settings(self, system):
         system.shell("echo 'max-queue = 77' >> /etc/turnstile/turnstiled.toml; systemctl restart turnstiled")
+        # What the operator says to the unit is read after what the package says.
+        system.shell("mkdir -p /etc/systemd/system/turnstiled.service.d; printf '[Service]\\nEnvironment=TURNSTILE_LOG_FORMAT=json\\n' "
+                     "> /etc/systemd/system/turnstiled.service.d/override.conf; systemctl daemon-reload; systemctl restart turnstiled")
+        self.assertIn("TURNSTILE_LOG_FORMAT=json", system.shell("systemctl show -P Environment turnstiled"))
         self.assertIn("held", system.shell("turnstile status pull before"))
         self.assertIn("max-queue = 77", system.shell("cat /etc/turnstile/turnstiled.toml"))
         # A setting that is wrong stops the server once, with a reason, and not for ever.
@@ -137,7 +141,10 @@ class PackagesTest(unittest.TestCase):
     def plugin(self, system):
         system.shell("apt-get install -y /shared/turnstile-content_*.deb /shared/libturnstile-dev_*.deb")
         self.assertEqual(system.shell("systemctl is-active turnstile-content || true").strip(), "inactive", "it has to be told where first")
-        system.shell("systemctl enable --now turnstile-content.socket turnstile-content.service")
+        self.assertNotEqual(system.status_of("systemctl enable --now turnstile-content.socket turnstile-content.service"), 0, "it has no name yet")
+        system.shell("sed -i 's/^# node = .*/node = \"node-a\"/' /etc/turnstile/turnstile-content.toml")
+        system.shell("systemctl restart turnstile-content.socket turnstile-content.service")
+        self.assertEqual(system.status_of("test -e /var/lib/turnstile-content/blobs/uses/node-a"), 0, "the file decides")
         self.assertEqual(system.shell("stat -c '%F %a' /run/turnstile-content/content.sock").strip(), "socket 600")
         system.shell("ldconfig -p | grep -q libturnstile.so.0 && test -e /usr/lib/*-linux-gnu/cmake/turnstile/turnstileConfig.cmake"
                      " && test ! -e /usr/lib/cmake")
