@@ -79,7 +79,7 @@ std::string credentials_file(const InitOptions& options, const std::string& admi
 
 std::string node_settings(const InitOptions& options, const std::string& node) {
   return fmt::format(
-      "# The command line on this node; {0}/turnstile.toml is where it looks by itself.\n"
+      "# The command line on this node: it reads {0}/turnstile.toml by itself. Only root can read the key.\n"
       "server = {1}\n"
       "ca = \"{2}/ca.crt\"\n"
       "cert = \"{2}/node.crt\"\n"
@@ -96,17 +96,18 @@ std::string content_settings(const InitOptions& options, const std::string& node
       "cert = \"{1}/node.crt\"\n"
       "key = \"{1}/node.key\"\n"
       "node = \"{2}\"\n"
-      "# Where it serves containerd, what the nodes share, and what is this node's own: as in its systemd "
-      "unit.\n"
+      "# Its socket for containerd, the directory that the nodes share, this node's own database, and\n"
+      "# metrics for this machine: as in the package's file.\n"
       "socket = \"/run/turnstile-content/content.sock\"\n"
       "root = \"/var/lib/turnstile-content/blobs\"\n"
-      "state = \"/var/lib/turnstile-content/state\"\n",
+      "state = \"/var/lib/turnstile-content/state\"\n"
+      "metrics-listen = \"127.0.0.1:8087\"\n",
       server_urls(options), place_of(options, node), node);
 }
 
 std::string admin_settings(const InitOptions& options) {
   return fmt::format(
-      "# For whoever administers it: turnstile --config {1}/turnstile.toml, or as "
+      "# For the administrator: turnstile --config {1}/turnstile.toml, or as "
       "~/.config/turnstile/turnstile.toml.\n"
       "server = {0}\n"
       "ca = \"{1}/ca.crt\"\n"
@@ -131,36 +132,38 @@ std::string init_readme(const InitOptions& options) {
       "Each machine gets its own folder, and no other one. Copy its files, for example with scp -p "
       "FOLDER/*:\n\n"
       "{0}\n"
-      "On a server: its files belong to the user that turnstiled runs as (chown -R turnstile: {1}), then\n\n"
-      "  turnstiled --config {1}/turnstiled.toml\n\n"
-      "On a node: `turnstile` finds {1}/turnstile.toml by itself if that is /etc/turnstile; the plugin is\n\n"
-      "  turnstile-content --config {1}/turnstile-content.toml\n\n"
+      "On a server: turnstiled's user must be able to read the key and the credentials. With the Debian "
+      "package:\n\n"
+      "  chown turnstile: {1}/server.key {1}/credentials.toml && systemctl restart turnstiled\n\n"
+      "Do not chown the whole folder: on a machine that is also a node, the plugin could not read node.key.\n"
+      "Without the package: turnstiled --config {1}/turnstiled.toml\n\n"
+      "On a node: `turnstile` reads /etc/turnstile/turnstile.toml by itself; only root can read node.key.\n"
+      "The plugin, with the Debian package: systemctl restart turnstile-content\n"
+      "Without the package: turnstile-content --config {1}/turnstile-content.toml\n\n"
       "{2}"
-      "admin/       for yourself: settings and a secret that may do everything. Keep it where only you can "
-      "read it.\n"
-      "admin/monitoring.secret  for Prometheus: it may look, and do nothing "
-      "(authorization.credentials_file).\n"
-      "ca/          signs certificates. No machine needs its key; keep the folder offline.\n\n"
+      "admin/       for yourself: settings, and a secret that may do everything. Let nobody else read it.\n"
+      "admin/monitoring.secret  for Prometheus (authorization.credentials_file): it may only read.\n"
+      "ca/          signs the certificates. No machine needs its key: keep the folder offline.\n\n"
       "Renew\n"
       "=====\n\n"
-      "Certificates are good for {3} days. `turnstile init DIR --renew` makes new ones for all machines with "
+      "Certificates are valid for {3} days. `turnstile init DIR --renew` makes new ones for all machines, "
+      "with "
       "the same CA.\n"
-      "Copy server.crt and server.key, node.crt and node.key again; then SIGHUP to turnstiled. The plugin "
-      "sees by itself\n"
-      "that its files have changed.\n\n"
-      "A server that is reached under yet another name (a proxy's, say) has to know it: add it to `host` in "
-      "its "
-      "turnstiled.toml,\n"
-      "else requests for that name are answered 403 foreign_origin.\n"
-      "A node that is not to come in any more: take its block out of credentials.toml on the servers, then "
-      "SIGHUP.\n"
-      "A secret that somebody else may have seen: turnstile credential new admin --role admin, replace the "
+      "Copy server.crt, server.key, node.crt and node.key again; then run `systemctl reload turnstiled` "
+      "(SIGHUP). The plugin\n"
+      "sees by itself that its files have changed.\n\n"
+      "If clients use another name for a server (a proxy's), add it to `host` in turnstiled.toml and "
+      "restart. "
+      "Otherwise\n"
+      "requests with that name get 403 foreign_origin.\n"
+      "To lock out a node, remove its block from credentials.toml on the servers and send SIGHUP.\n"
+      "If somebody else may have seen a secret: turnstile credential new admin --role admin, replace the "
       "block, SIGHUP.\n",
       machines, options.prefix,
       options.hosts.size() > 1 && !options.store.starts_with("etcd")
           ? "Several servers need an etcd: put store = \"etcds://…\" into each turnstiled.toml. Without it "
-            "they know nothing\n"
-            "of each other, and must not serve the same nodes.\n\n"
+            "they do not know\n"
+            "of each other: do not let them serve the same nodes.\n\n"
           : "",
       options.days);
 }

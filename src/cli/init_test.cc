@@ -58,6 +58,17 @@ TEST_F(Init, MakesAFolderForEachMachineWithWhatThatMachineNeedsOnly) {
     EXPECT_NE(entry.path().filename(), "ca.key") << entry.path();
 }
 
+TEST_F(Init, TheReadmeGivesTheServersUserWhatItNeedsAndNoKeyOfANode) {
+  ASSERT_EQ(run({"--hosts", "a", "--nodes", "a"}), kOk);
+  std::ifstream file(folder_ / "made" / "README");
+  const std::string text{std::istreambuf_iterator<char>(file), {}};
+  EXPECT_NE(text.find("chown turnstile: /etc/turnstile/server.key /etc/turnstile/credentials.toml"),
+            text.npos)
+      << text;
+  EXPECT_EQ(text.find("chown -R"), text.npos)
+      << "a machine may be server and node, and the plugin's root has no capabilities";
+}
+
 TEST_F(Init, WithoutNodesEveryHostIsOne) {
   ASSERT_EQ(run({"--hosts", "a,b"}), kOk);
   EXPECT_TRUE(has("machines/b/server.key"));
