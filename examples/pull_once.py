@@ -17,16 +17,18 @@ def call(server, path, **fields):
     """The answer, whatever it says. Tried again where that can help; the request_id makes it harmless."""
     request = urllib.request.Request(server + path, json.dumps(fields).encode(), method="POST")
     for attempt in range(1, TRIES + 1):
+        pause = 0.2 * 2**attempt
         try:
             with urllib.request.urlopen(request, timeout=70) as answer:
                 return json.load(answer)
         except urllib.error.HTTPError as refusal:
             if attempt == TRIES or refusal.code not in (408, 429, 503):
                 return json.load(refusal)  # 400, 403: the body says why
+            pause = max(pause, float(refusal.headers.get("Retry-After") or 0))
         except OSError:  # no connection, or it broke
             if attempt == TRIES:
                 raise
-        time.sleep(0.2 * 2**attempt)
+        time.sleep(pause)
     raise AssertionError("the last try returns or raises")
 
 
