@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""The commands of README, guide and containerd.md are typed into a shell, against a real server, and say what is printed there.
+"""The commands of README, the guides, ci.md and http-api.md are typed into a shell, against a real server, and say what is printed there.
 
 A block of shell with prompts (`$ `) tells its output: it is compared, apart from numbers and times that differ each
 time. A block without prompts must run through. Whatever is not run stands in LEFT_OUT, with the reason. Other than that
