@@ -95,8 +95,14 @@ Finding check_file_system(const std::string& check, const FileSystem& mount) {
           "fine for one node, or where all nodes are on this machine; else share it by NFS or the like"};
 }
 
+// As the plugin takes it (content/directory.cc).
+bool says_no_links(int code) {
+  return code == EPERM || code == EACCES || code == ENOTSUP || code == ENOSYS || code == EINVAL ||
+         code == EMLINK;
+}
+
 // Links and renames, as the plugin publishes a blob.
-Finding check_links(const std::string& check, const std::string& path) {
+Finding check_links(const std::string& check, const std::string& path, MakeLink make_link) {
   const std::string first = fmt::format("{}/.turnstile-doctor-{}", path, ::getpid()),
                     second = first + "-linked";
   const auto failed = [&](std::string_view what) {
@@ -104,23 +110,28 @@ Finding check_links(const std::string& check, const std::string& path) {
     ::unlink(first.c_str());
     ::unlink(second.c_str());
     return Finding{Level::failure, check, fmt::format("cannot {} in {}: {}", what, path, std::strerror(code)),
-                   "the plugin needs the right to write here, and a file system with hard links (not every "
-                   "FUSE file system and "
-                   "SMB share has them)"};
+                   "the plugin needs the right to write here"};
   };
   {
     const UniqueFd file(::open(first.c_str(), O_CREAT | O_EXCL | O_WRONLY | O_CLOEXEC, 0600));
     if (!file.is_open()) return failed("make a file");
     if (::fsync(file.get()) != 0) return failed("sync a file");
   }
-  if (::link(first.c_str(), second.c_str()) != 0) return failed("make a hard link");
+  const bool linked = make_link(first.c_str(), second.c_str()) == 0;
+  if (!linked && !says_no_links(errno)) return failed("make a hard link");
   struct stat status;
-  if (::stat(first.c_str(), &status) != 0 || status.st_nlink != 2)
+  if (linked && (::stat(first.c_str(), &status) != 0 || status.st_nlink != 2))
     return failed("see the second name of a file");
-  if (::rename(second.c_str(), (first + "-renamed").c_str()) != 0) return failed("rename a file");
+  if (::rename((linked ? second : first).c_str(), (first + "-renamed").c_str()) != 0)
+    return failed("rename a file");
   ::unlink((first + "-renamed").c_str());
   ::unlink(first.c_str());
-  return {Level::good, check, "files can be made, synced, linked and renamed", ""};
+  if (linked) return {Level::good, check, "files can be made, synced, linked and renamed", ""};
+  return {
+      Level::warning, check,
+      "files can be made, synced and renamed, but there are no hard links: the plugin then depends on the "
+      "lock server",
+      "see --settled-after in docs/containerd.md; not every FUSE file system and SMB share has hard links"};
 }
 
 // A version's first two numbers: "0.1".
@@ -222,7 +233,7 @@ std::vector<Finding> check_containerd(const std::string& path) {
   return findings;
 }
 
-std::vector<Finding> check_shared_directory(const std::string& path) {
+std::vector<Finding> check_shared_directory(const std::string& path, MakeLink make_link) {
   const std::string check = "directory " + path;
   char* const real = ::realpath(path.c_str(), nullptr);
   if (real == nullptr)
@@ -233,7 +244,7 @@ std::vector<Finding> check_shared_directory(const std::string& path) {
   struct stat status;
   if (::stat(resolved.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     return {{Level::failure, check, "is no directory", "name the directory that the nodes share"}};
-  return {check_file_system(check, file_system_of(resolved)), check_links(check, resolved)};
+  return {check_file_system(check, file_system_of(resolved)), check_links(check, resolved, make_link)};
 }
 
 Finding check_versions(const std::string& server, std::string_view client, std::string_view of_server) {

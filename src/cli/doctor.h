@@ -2,6 +2,8 @@
 // tested. The command itself asks servers, too (doctor_command.cc).
 #pragma once
 
+#include <unistd.h>
+
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,8 +32,9 @@ ContainerdSettings parse_containerd_settings(std::string_view toml);
 std::vector<Finding> check_containerd(const std::string& path);
 
 // Whether nodes can share this directory: blobs are linked and renamed within it. Makes a file in it, and
-// removes it again.
-std::vector<Finding> check_shared_directory(const std::string& path);
+// removes it again. `make_link` is for tests: link(2) of a file system without links.
+using MakeLink = int (*)(const char* from, const char* to);
+std::vector<Finding> check_shared_directory(const std::string& path, MakeLink make_link = ::link);
 
 // `client` and `server` are versions like 0.1.0.
 Finding check_versions(const std::string& server, std::string_view client, std::string_view of_server);

@@ -116,6 +116,22 @@ TEST_F(DoctorTest, ADirectoryThatCanBeSharedIsLeftAsItWas) {
   EXPECT_EQ(check_shared_directory(root_ / "file").front().level, Level::failure);
 }
 
+TEST_F(DoctorTest, ADirectoryWithoutHardLinksIsAWarningAndIsLeftAsItWas) {
+  const auto without = check_shared_directory(root_, [](const char*, const char*) {
+    errno = EPERM;
+    return -1;
+  });
+  ASSERT_EQ(without.size(), 2u);
+  EXPECT_EQ(without[1].level, Level::warning) << without[1].message;
+  EXPECT_THAT(without[1].advice, HasSubstr("--settled-after"));
+  EXPECT_TRUE(std::filesystem::is_empty(root_));
+  const auto broken = check_shared_directory(root_, [](const char*, const char*) {
+    errno = EIO;
+    return -1;
+  });
+  EXPECT_EQ(broken[1].level, Level::failure);
+}
+
 TEST(DoctorVersions, TheSameMinorVersionWorksTogether) {
   EXPECT_EQ(check_versions("s", "0.1.0", "0.1.0").level, Level::good);
   EXPECT_EQ(check_versions("s", "0.1.0", "0.1.7").level, Level::good);
