@@ -144,6 +144,11 @@ Expected<Source> source_of_server(const Context& context, const std::string& url
   if (store == nullptr || life == nullptr || !store->is_string() || !life->is_string())
     return invalid(fmt::format("{} does not tell where its journal is; name the directory", url));
   const std::string_view where = store->as_string(), number = life->as_string();
+  if (where == "file")  // all that a client is told
+    return invalid(
+        fmt::format("this credential may not see where the journal of {} is: use one with the role read or "
+                    "admin, or name the directory",
+                    url));
   if (!where.starts_with("file:"))
     return invalid(
         fmt::format("{} keeps its state in {}, of which this program takes no backup", url, where));

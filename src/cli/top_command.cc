@@ -178,8 +178,10 @@ Expected<void> show_live(LockClient::Core& core, LockClient& client, const Signa
 
 boost::json::object sight_json(const TopSight& sight) {
   boost::json::object out{{"server", sight.server.server}, {"version", sight.server.version}};
-  out["held"] = uint64_t(sight.server.metrics.sum("turnstile_locks_held"));
-  out["waiting"] = uint64_t(sight.server.metrics.sum("turnstile_waiters"));
+  if (!sight.server.hidden) {
+    out["held"] = uint64_t(sight.server.metrics.sum("turnstile_locks_held"));
+    out["waiting"] = uint64_t(sight.server.metrics.sum("turnstile_waiters"));
+  }
   boost::json::array lanes;
   for (const LaneStatus& lane : sight.lanes) lanes.push_back(to_json(lane));
   out["locks"] = std::move(lanes);

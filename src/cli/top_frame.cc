@@ -8,7 +8,7 @@ namespace turnstile::cli {
 namespace {
 
 std::string rate(const TopSight& sight, const TopSight* before, std::string_view name) {
-  if (before == nullptr || sight.now <= before->now) return "-";
+  if (before == nullptr || sight.now <= before->now || sight.server.hidden) return "-";
   // Below 0: the server was restarted and counts from 0 again.
   const double more = std::max(0.0, sight.server.metrics.sum(name) - before->server.metrics.sum(name));
   const double seconds = std::chrono::duration<double>(sight.now - before->now).count();
@@ -107,7 +107,10 @@ std::optional<TopOrder> order_of(char key) {
 
 std::string top_frame(const TopSight& sight, const TopSight* before, TopSize size, TopOrder order) {
   const Metrics& metrics = sight.server.metrics;
-  const auto number = [&](std::string_view name) { return uint64_t(metrics.sum(name)); };
+  const bool hidden = sight.server.hidden;
+  const auto number = [&](std::string_view name) {
+    return hidden ? "-" : fmt::to_string(uint64_t(metrics.sum(name)));
+  };
   std::vector<std::string> lines = {
       fmt::format("{}  turnstiled {}", sight.server.server, sight.server.version),
       fmt::format("held {}  waiting {}  grants {}  hand-overs {}  skips {}  connections {}  streams {}",

@@ -52,6 +52,14 @@ TEST(TopFrame, RatesAreDifferencesOverTimeAndARestartIsNotNegative) {
   EXPECT_THAT(frame, HasSubstr("skips 0/s"));
 }
 
+TEST(TopFrame, NumbersThatThisCredentialMayNotSeeAreADashAndNotZero) {
+  TopSight before = sight("", "2026-11-16T01:01:00Z"), after = sight("", "2026-11-16T01:01:02Z");
+  before.server.hidden = after.server.hidden = true;
+  const std::string frame = top_frame(after, &before, {});
+  EXPECT_THAT(frame, HasSubstr("held -  waiting -  grants -"));
+  EXPECT_THAT(frame, HasSubstr(" hot ")) << "the lanes are there";
+}
+
 std::vector<std::string> lines_of(const std::string& frame) {
   std::vector<std::string> lines(1);
   for (const char c : frame) c == '\n' ? lines.emplace_back().clear() : lines.back().push_back(c);
