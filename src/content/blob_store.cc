@@ -219,7 +219,7 @@ std::unexpected<ContentError> BlobStore::throw_away_unsynced(Ingest& ingest, con
   (void)::ftruncate(ingest.data.get(), 0);  // should its directory stay
   ingest.data.reset();
   if (const Outcome<void> removed = ingests_.remove_directory(ingest.name); !removed)
-    log_warning("an ingest stays behind", {{"error", removed.error().message}});
+    log_warning("an ingest could not be removed", {{"error", removed.error().message}});
   return std::unexpected(std::move(failed));
 }
 

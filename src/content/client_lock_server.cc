@@ -69,7 +69,7 @@ ClientSettings ClientLockServer::client_settings(const Settings& settings) {
   client.credential_file = settings.credential_file;
   client.insecure_credential = settings.insecure_credential;
   client.on_notice = [](const std::string& line) {
-    log_warning("the way to the lock server", {{"notice", line}});
+    log_warning("connection to the lock server", {{"notice", line}});
   };
   client.request_timeout = 1s;
   client.max_retries = 1;

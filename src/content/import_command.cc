@@ -80,7 +80,7 @@ Outcome<void> Import::find_sources(const std::string& from) {
 
 void Import::find_source(const Directory& files, const std::string& name, const std::string& file) {
   const Outcome<Digest> digest = Digest::parse(fmt::format("{}:{}", name, file));
-  if (!digest) return log_warning("passed over", {{"file", file}, {"error", digest.error().message}});
+  if (!digest) return log_warning("blob not imported", {{"file", file}, {"error", digest.error().message}});
   const Outcome<UniqueFd> fd = files.open_file(file, O_RDONLY);
   const Outcome<struct stat> status = fd ? look_at(fd->get()) : std::unexpected(fd.error());
   if (!status) {

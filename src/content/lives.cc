@@ -49,7 +49,7 @@ Outcome<void> Lives::recover() {
   for (const BlobInfo& info : state_.in_stage(Stage::leaving)) {
     if (planted(Plant::leaves_aside)) continue;
     if (const Outcome<void> back = blobs_.bring_back(info.digest, arbiter_.is_remote()); !back)
-      log_warning("a removal cannot be gone on with now",
+      log_warning("a removal is postponed",
                   {{"digest", info.digest.text()}, {"error", back.error().message}});
     {
       // The life before may have told the server just when it ended.
@@ -143,7 +143,8 @@ void Lives::give_up(const Digest& digest, bool noted, bool may_count) {
   if (!noted || may_count) return;
   // The server was not asked, or has said that it counts nobody: there is nothing to clear away.
   if (const Outcome<void> forgotten = state_.forget(digest); !forgotten) {
-    log_warning("a line stays behind", {{"digest", digest.text()}, {"error", forgotten.error().message}});
+    log_warning("a database line could not be removed",
+                {{"digest", digest.text()}, {"error", forgotten.error().message}});
     return;
   }
   lives_.erase(digest);

@@ -87,7 +87,7 @@ Decision LockArbiter::go(const Digest& digest, Decision::Kind wanted, std::uniqu
                          HoldTicket::Work work, std::function<bool()> is_counted) {
   if (hold->attempt() > 1) {
     options_.metrics->add(Count::takeovers);
-    log_info("takes over",
+    log_info("this node takes over a download",
              {{"digest", digest.text()}, {"attempt", hold->attempt()}, {"error", hold->previous_error()}});
   }
   if (options_.references) {
@@ -285,7 +285,7 @@ std::optional<ServerLife> LockArbiter::look() {
   const Locked lock(life_mutex_);
   const bool is_new = !life_ || life_->id != life->id;
   if (life_ && is_new) {
-    log_info("the lock server was started anew; it is told again what this node uses", {{"life", life->id}});
+    log_info("the lock server was restarted; this node tells it again what it uses", {{"life", life->id}});
     if (!planted(Plant::new_life_unnoticed)) forgotten_ = true;
   }
   if (is_new && life->forgets)
@@ -303,7 +303,8 @@ std::optional<std::string> LockArbiter::check_server() {
   const ReferencesBy expected = options_.references ? ReferencesBy::client : ReferencesBy::server;
   std::optional<std::string> wrong = wrong_references(*life, expected);
   const ServerIs before = server_is_.exchange(wrong ? ServerIs::wrong : ServerIs::right);
-  if (wrong && before != ServerIs::wrong) log_error("not the server for this plugin", {{"error", *wrong}});
+  if (wrong && before != ServerIs::wrong)
+    log_error("the server's settings do not fit this plugin", {{"error", *wrong}});
   if (!not_let_in_) options_.metrics->set_lock_server(true, wrong);  // anybody may see what a server is
   return wrong;
 }

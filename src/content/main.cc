@@ -61,7 +61,7 @@ Arbitration make_arbiter(const Settings& settings, const Identity& identity,
   client_settings.max_retries = 0;
   Expected<LockClient> once = LockClient::create(client_settings);
   for (const Expected<LockClient>* made : {&client, &once})
-    if (!*made) return {nullptr, kExitUsage, "the way to the lock server: " + made->error().message};
+    if (!*made) return {nullptr, kExitUsage, "connection to the lock server: " + made->error().message};
   auto server = std::make_unique<ClientLockServer>(std::move(*client), std::move(*once));
   if (const Expected<ServerLife> life = server->life(); life)  // else: seen when it is there
     if (const auto wrong = LockArbiter::wrong_references(*life, settings.references); wrong)

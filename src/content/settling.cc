@@ -176,7 +176,8 @@ bool Lives::settle(const Digest& digest) {
   }
   if (done)
     if (const Outcome<void> forgotten = state_.forget(digest); !forgotten) {
-      log_warning("a line stays behind", {{"digest", digest.text()}, {"error", forgotten.error().message}});
+      log_warning("a database line could not be removed",
+                  {{"digest", digest.text()}, {"error", forgotten.error().message}});
       done = false;
     }
   {
@@ -215,7 +216,7 @@ Lives::Cleared Lives::clear_away(const Digest& digest, bool had_users) {
   if (!arbiter_.has_its_name()) return Cleared::not_asked;
   pause("before a second name is removed");
   if (const Outcome<void> removed = blobs_.unguard(digest); !removed) {
-    log_warning("this node's own name of a blob stays behind",
+    log_warning("this node's own name of a blob could not be removed",
                 {{"digest", digest.text()}, {"error", removed.error().message}});
     return Cleared::not_asked;
   }
@@ -274,7 +275,7 @@ bool Lives::remove_files(const Digest& digest, const Removal& removal) {
   const Outcome<BlobStore::Aside> aside = blobs_.put_aside(digest, everywhere);
   pause("behind it");
   if (!aside) {
-    log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", aside.error().message}});
+    log_warning("a blob could not be removed", {{"digest", digest.text()}, {"error", aside.error().message}});
     spare(aside.error().message);
     return false;
   }
@@ -296,7 +297,8 @@ bool Lives::remove_files(const Digest& digest, const Removal& removal) {
   }
   pause("before a blob is removed");
   if (const Outcome<void> removed = blobs_.remove_aside(digest, everywhere); !removed) {
-    log_warning("a blob stays behind", {{"digest", digest.text()}, {"error", removed.error().message}});
+    log_warning("a blob could not be removed",
+                {{"digest", digest.text()}, {"error", removed.error().message}});
     spare(removed.error().message);
     return false;
   }

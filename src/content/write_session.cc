@@ -251,7 +251,7 @@ Outcome<WriteAnswer> WriteSession::commit_adopted(const WriteMessage& message) {
   }
   // Of a download that was interrupted before another node went on with it.
   if (const Outcome<void> dropped = store_.blobs_.drop_ingest(ref_); !dropped)
-    log_warning("an ingest stays behind", {{"error", dropped.error().message}});
+    log_warning("an ingest could not be removed", {{"error", dropped.error().message}});
   committed_ = true;
   total_ = adopted.size;
   return answer(adopted.size, adopted.since, Timestamp::now(), adopted.digest.text());

@@ -136,7 +136,7 @@ Outcome<void> Writer::publish(const Digest& digest) {
   const Outcome<void> published = store_.publish(ingest_, digest);
   if (published || published.error().code == ErrorClass::already_exists) {
     if (const Outcome<void> dropped = close_and_drop(); !dropped)
-      log_warning("an ingest stays behind", {{"error", dropped.error().message}});
+      log_warning("an ingest could not be removed", {{"error", dropped.error().message}});
   } else if (!ingest_.data.is_open()) {
     held_.reset();
   }

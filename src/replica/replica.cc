@@ -344,7 +344,7 @@ Duration Replica::keep_lease() {
 Duration Replica::problem(const etcd::CallError& error) {
   statistics_.count_error(error);
   if (!std::exchange(told_problem_, true))
-    log_error("etcd is of no use at the moment; trying on", {{"error", error.message}});
+    log_error("etcd cannot be used; retrying", {{"error", error.message}});
   change_view([&](ReplicaView& view) {
     view.leader.clear();
     view.in_step = false;

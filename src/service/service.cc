@@ -195,7 +195,7 @@ void Service::take_snapshot(const std::stop_token& stop) {
   if (taken)
     log_info("snapshot taken", {{"ms", to_ms(now() - start)}});
   else if (!stop.stop_requested())
-    log_warning("snapshot failed; the log goes on growing", {{"error", taken.error().message}});
+    log_warning("snapshot failed; the log keeps growing", {{"error", taken.error().message}});
 }
 
 }  // namespace turnstile

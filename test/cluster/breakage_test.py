@@ -64,7 +64,7 @@ class WhenSomethingBreaks(ClusterCase):
         said = lied_to.communicate(timeout=120)[0].decode()
         self.assertNotEqual(lied_to.returncode, 0, said)
         self.finish(second, waiting)
-        told = re.search(f"takes over.*{layer}.*error=(.*)", read(second.plugin.log))
+        told = re.search(f"takes over a download.*{layer}.*error=(.*)", read(second.plugin.log))
         self.assertIn("digest", told[1])
         self.assertEqual(len(self.cluster.files_of(layer)), 1)
         self.assertEqual(second.sha256_of(layer), layer)
@@ -187,7 +187,7 @@ class WhenTheDiskIsFull(ClusterCase):
             said = pull.communicate(timeout=120)[0].decode()
             self.assertNotEqual(pull.returncode, 0)
             self.assertIn("No space left on device", said)
-        told = re.search(f"takes over.*{layer}.*error=(.*)", read(b.plugin.log))
+        told = re.search(f"takes over a download.*{layer}.*error=(.*)", read(b.plugin.log))
         self.assertIn("No space left on device", told[1])
         self.assertEqual(self.cluster.files_of(layer), [])
         for path in self.cluster.all_files():

@@ -53,7 +53,7 @@ class KilledHalfWay(ClusterCase):
                 self.finish(node, pulls[node])
             # Half a blob of another node's is worth nothing: all of it was fetched, and not twice.
             self.assertEqual(pause.delivered(), before + blobs[layer])
-            self.assertTrue(any(re.search(f"takes over.*{layer}", read(node.plugin.log)) for node in others))
+            self.assertTrue(any(re.search(f"takes over a download.*{layer}", read(node.plugin.log)) for node in others))
             self.assertGreaterEqual(sum(node.metrics()["takeovers_total"] for node in others), 1)
         start_again(first)
         pulls[first].communicate(timeout=120)  # it has died, too, or goes on

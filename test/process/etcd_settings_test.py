@@ -89,7 +89,7 @@ class AwayTest(EtcdCase):
     def test_an_etcd_that_comes_later_is_found_by_itself(self):
         etcd = self.etcd()
         server = self.server(etcd.store("p"))
-        wait_until(lambda: "etcd is of no use at the moment" in server.log(), "it says why")
+        wait_until(lambda: "etcd cannot be used" in server.log(), "it says why")
         self.assertEqual(server.client().post("/lock", **LANE)["code"], "no_leader")
         etcd.start()
         wait_until(lambda: self.leads(server), "it leads")

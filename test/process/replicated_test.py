@@ -234,7 +234,7 @@ class StandbyTest(ReplicatedCase):
                 self.etcd.start_member(member)
         again = replicas.leader()
         self.assertEqual(again.client().status("r", type="own")["holder"]["token"], token)
-        self.assertIn("etcd is of no use at the moment", leader.log())
+        self.assertIn("etcd cannot be used", leader.log())
 
 
 class SettingsTest(ReplicatedCase):
@@ -263,10 +263,10 @@ class SettingsTest(ReplicatedCase):
         self.addCleanup(server.remove)
         server.start()
         self.assertEqual(server.client().get("/healthz").status, 200)
-        wait_until(lambda: "etcd is of no use at the moment" in server.log(), "it says why")
+        wait_until(lambda: "etcd cannot be used" in server.log(), "it says why")
         answer = server.client().post("/lock", **LANE)
         self.assertEqual((answer.status, answer["code"], answer.headers["Retry-After"]), (503, "no_leader", "1"))
-        self.assertEqual(server.log().count("etcd is of no use at the moment"), 1)
+        self.assertEqual(server.log().count("etcd cannot be used"), 1)
 
 
 class AccessTest(unittest.TestCase):
