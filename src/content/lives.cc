@@ -44,8 +44,14 @@ Outcome<void> Lives::recover() {
   if (!traces) return std::unexpected(traces.error());
   const std::vector<Digest> counted = arbiter_.counted();
   traces->insert(traces->end(), counted.begin(), counted.end());
-  for (const Digest& digest : *traces)
-    if (const Outcome<bool> noted = state_.note(digest); !noted) return std::unexpected(noted.error());
+  for (const Digest& digest : *traces) {
+    const Outcome<bool> noted = state_.note(digest);
+    if (noted) continue;
+    if (noted.error().code != ErrorClass::resource_exhausted) return std::unexpected(noted.error());
+    // A node with a full disk must start, so that images can be read and removed.
+    log_warning("what an earlier run left of a blob stays until the next start",
+                {{"digest", digest.text()}, {"error", noted.error().message}});
+  }
   for (const BlobInfo& info : state_.in_stage(Stage::leaving)) {
     if (planted(Plant::leaves_aside)) continue;
     if (const Outcome<void> back = blobs_.bring_back(info.digest, arbiter_.is_remote()); !back)

@@ -129,7 +129,7 @@ Outcome<void> NodeState::load_id() {
   if (!id_.empty()) return {};
   std::random_device random;
   std::string id = fmt::format("{:08x}{:08x}{:08x}{:08x}", random(), random(), random(), random());
-  const Outcome<void> made = write([&](Database& database) {
+  const Outcome<void> made = write(Room::kept, [&](Database& database) {
     return run(database, "INSERT INTO about (key, value) VALUES ('id', ?)", SqliteText(id));
   });
   if (made) id_ = std::move(id);
@@ -215,14 +215,14 @@ bool NodeState::is_empty() const {
   return rows_.empty();
 }
 
-Outcome<void> NodeState::write(const std::function<Expected<void>(Database&)>& change) {
+Outcome<void> NodeState::write(Room room, const std::function<Expected<void>(Database&)>& change) {
   // What the last commit wrote may be lost although SQLite would not say so again.
   if (database_->sync_failed())
     return fail(ErrorClass::internal,
                 "the node's state is not written to any more since a sync failed: look after the disk of "
                 "--state, then start turnstile-content again");
   Expected<void> done = transact(change);
-  if (!done && database_->was_full() && reserve_.give_up()) {
+  if (!done && database_->was_full() && room == Room::kept && reserve_.give_up()) {
     log_warning("the disk of --state is full: the room that was kept for this is used; remove images");
     done = transact(change);
   } else if (done) {
@@ -240,16 +240,16 @@ Expected<void> NodeState::transact(const std::function<Expected<void>(Database&)
   return done;
 }
 
-Outcome<void> NodeState::write_unsynced(const std::function<Expected<void>(Database&)>& change) {
+Outcome<void> NodeState::write_unsynced(Room room, const std::function<Expected<void>(Database&)>& change) {
   (void)database_->execute("PRAGMA synchronous = NORMAL");
-  Outcome<void> done = write(change);
+  Outcome<void> done = write(room, change);
   if (const Expected<void> back = database_->execute("PRAGMA synchronous = FULL"); !back && done)
     done = std::unexpected(explain(*database_, back.error()));
   return done;
 }
 
 Outcome<void> NodeState::store(const BlobInfo& info) {
-  return write([&](Database& database) -> Expected<void> {
+  return write(Room::found, [&](Database& database) -> Expected<void> {
     const SqliteText digest{info.digest.text()};
     Expected<void> done = run(database, "INSERT OR REPLACE INTO blobs VALUES (?, ?, ?, ?, 0)", digest,
                               info.size, info.created.ns, info.updated.ns);
@@ -266,7 +266,7 @@ Outcome<bool> NodeState::note(const Digest& digest) {
   const Locked writing(writing_);
   if (stage_of(digest)) return false;
   const Timestamp now = Timestamp::now();
-  const Outcome<void> done = write_unsynced([&](Database& database) {
+  const Outcome<void> done = write_unsynced(Room::found, [&](Database& database) {
     return run(database, "INSERT INTO blobs VALUES (?, 0, ?, ?, 1)", SqliteText{digest.text()}, now.ns,
                now.ns);
   });
@@ -301,7 +301,7 @@ Outcome<bool> NodeState::move(const Digest& digest, Stage from, Stage to) {
   const Locked writing(writing_);
   if (stage_of(digest) != from) return false;
   const Timestamp now = Timestamp::now();
-  const Outcome<void> done = write([&](Database& database) {
+  const Outcome<void> done = write(Room::kept, [&](Database& database) {
     return run(database, "UPDATE blobs SET leaving = ?, updated_ns = ? WHERE digest = ?", int64_t(to), now.ns,
                SqliteText{digest.text()});
   });
@@ -316,7 +316,7 @@ Outcome<bool> NodeState::move(const Digest& digest, Stage from, Stage to) {
 Outcome<void> NodeState::forget(const Digest& digest) {
   const Locked writing(writing_);
   if (stage_of(digest) != Stage::leaving) return {};  // in use again in the meantime: then it stays
-  const Outcome<void> done = write_unsynced([&](Database& database) {
+  const Outcome<void> done = write_unsynced(Room::kept, [&](Database& database) {
     const SqliteText text{digest.text()};
     Expected<void> gone = run(database, "DELETE FROM labels WHERE digest = ?", text);
     if (gone) gone = run(database, "DELETE FROM blobs WHERE digest = ?", text);

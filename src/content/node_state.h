@@ -81,11 +81,15 @@ class NodeState {
   NodeState(UniqueFd lock, std::unique_ptr<Database> database, Reserve reserve)
       : lock_(std::move(lock)), database_(std::move(database)), reserve_(std::move(reserve)) {}
   Outcome<void> load();
-  // One transaction, on a full disk with the room that was kept for it. Error internal for ever after a sync
-  // that failed.
-  Outcome<void> write(const std::function<Expected<void>(Database&)>& change) TS_REQUIRES(writing_);
+  // What may be written into the room that is kept for a full disk: only what ends a use. A pull would take
+  // it, fail all the same, and leave nothing for the removal that makes room.
+  enum class Room : uint8_t { found, kept };
+  // One transaction. Error internal for ever after a sync that failed.
+  Outcome<void> write(Room room, const std::function<Expected<void>(Database&)>& change)
+      TS_REQUIRES(writing_);
   // The same, but only safe from the death of this process.
-  Outcome<void> write_unsynced(const std::function<Expected<void>(Database&)>& change) TS_REQUIRES(writing_);
+  Outcome<void> write_unsynced(Room room, const std::function<Expected<void>(Database&)>& change)
+      TS_REQUIRES(writing_);
   Outcome<void> store(const BlobInfo& info) TS_REQUIRES(writing_);
 
   Expected<void> transact(const std::function<Expected<void>(Database&)>& change) TS_REQUIRES(writing_);

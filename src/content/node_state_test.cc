@@ -1,8 +1,9 @@
-// Which databases of a node are read.
+// Which databases of a node are read, and what is still written when the disk is full.
 #include "content/node_state.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mount.h>
 
 #include "content/test_directory.h"
 #include "refcount/sqlite_connection.h"
@@ -37,6 +38,63 @@ TEST(NodeState, HasAnIdOfItsOwnThatARestartKeeps) {
   EXPECT_EQ(id.size(), 32u);
   EXPECT_EQ((*NodeState::open(directory / "a"))->id(), id);
   EXPECT_NE((*NodeState::open(directory / "b"))->id(), id);
+}
+
+// A disk of 8 MiB of its own.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directory(path_);
+    is_there_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=8m") == 0;
+  }
+  ~SmallDisk() {
+    if (is_there_) ::umount(path_.c_str());
+  }
+  bool is_there() const { return is_there_; }
+  void fill() const {
+    const UniqueFd file(::open((path_ + "/filler").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
+    const std::string page(4096, 'x');
+    while (::write(file.get(), page.data(), page.size()) > 0) {
+    }
+  }
+
+ private:
+  const std::string path_;
+  bool is_there_ = false;
+};
+
+BlobInfo info_of(const std::string& bytes) {
+  return {digest_of(bytes), int64_t(bytes.size()), Timestamp::now(), Timestamp::now(), {}};
+}
+
+TEST(NodeState, OnAFullDiskPullsLeaveTheRoomThatIsKeptForRemovals) {
+  const TestDirectory directory;
+  const SmallDisk disk(directory / "disk");
+  if (!disk.is_there()) GTEST_SKIP() << "mounting is not permitted here";
+  const std::string path = directory / "disk/state";
+  const auto state = NodeState::open(path);
+  ASSERT_TRUE(state);
+  const BlobInfo image = info_of("image");
+  ASSERT_TRUE((*state)->add(image));
+  disk.fill();
+  const std::string reserve = path + "/reserve";
+  // Until the space that the files of the database have already is used up, too.
+  Outcome<bool> noted = true;
+  for (int i = 0; i < 2'000 && noted; ++i) noted = (*state)->note(digest_of(std::to_string(i)));
+  ASSERT_FALSE(noted);
+  EXPECT_EQ(noted.error().code, ErrorClass::resource_exhausted);
+  EXPECT_FALSE((*state)->add(info_of("another")));
+  const auto label = [](Labels& labels) -> Outcome<void> {
+    labels["key"] = std::string(4000, 'v');
+    return {};
+  };
+  EXPECT_FALSE((*state)->update(image.digest, label));
+  EXPECT_TRUE(std::filesystem::exists(reserve));
+
+  const Outcome<bool> removed = (*state)->move(image.digest, Stage::in_use, Stage::leaving);
+  ASSERT_TRUE(removed) << removed.error().message;
+  EXPECT_FALSE(std::filesystem::exists(reserve));
+  EXPECT_TRUE((*state)->forget(image.digest));
 }
 
 }  // namespace

@@ -2,7 +2,7 @@
 //
 // To remove an image the node's database must write a line, and to start it needs files beside it: on a disk
 // that is full to the last byte neither would go, and only people could help. The room of this file is freed
-// then, and taken again when there is enough.
+// then, and taken again when there is enough. Nothing else may use it (NodeState::Room).
 #pragma once
 
 #include <cstdint>
