@@ -52,7 +52,7 @@ void add_copy_command(Command& program, Context& context) {
       "  turnstile copy-store etcd://h1:2379/turnstile file:/var/lib/turnstile/journal\n");
   command.option("FROM", options->from, "file:DIR or etcd://HOST:PORT,…/PREFIX").required();
   command.option("TO", options->to, "the same; must be empty").required();
-  command.option("--etcd-ca", options->ca, "who signs the certificates of etcd's members");
+  command.option("--etcd-ca", options->ca, "the CA of the certificates of etcd's members");
   command.option("--etcd-cert", options->cert, "a certificate for etcd");
   command.option("--etcd-key", options->key, "... and its key");
   command.option("--etcd-user", options->user, "a user of etcd's");

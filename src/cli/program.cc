@@ -36,26 +36,26 @@ CommandLine make_command_line(Context& context) {
             "http://HOST:PORT, https://HOST:PORT or unix:PATH; several with commas (http://127.0.0.1:8086)")
       .shown_as("URL[,URL...]")
       .from_environment("TURNSTILE_SERVER");
-  program.option("--ca", context.ca, "who signs the servers' certificates (the system's)")
+  program.option("--ca", context.ca, "CA of the servers' certificates (default: the system's)")
       .shown_as("FILE")
       .from_environment("TURNSTILE_CA");
-  program.option("--cert", context.cert, "this client's own certificate, for servers that want one")
+  program.option("--cert", context.cert, "this client's certificate, if the server wants one")
       .shown_as("FILE")
       .from_environment("TURNSTILE_CERT");
   program.option("--key", context.key, "its key").shown_as("FILE").from_environment("TURNSTILE_KEY");
   program
       .option("--credential-file", context.credential_file,
-              "a file with the secret to show (Env:TURNSTILE_CREDENTIAL_FILE; the secret itself: "
+              "a file with the secret (Env:TURNSTILE_CREDENTIAL_FILE; the secret itself: "
               "TURNSTILE_CREDENTIAL)")
       .shown_as("FILE");
   program.flag("--insecure-credential", context.insecure_credential,
-               "show it over plain http to another machine, too");
+               "send the secret also over plain http to another machine");
   program
       .option("--config", context.config,
               "the settings file (Env:TURNSTILE_CONFIG, ~/.config/turnstile/turnstile.toml, "
               "/etc/turnstile/turnstile.toml)")
       .shown_as("FILE");
-  program.option("--node", context.node, "who this node is (the host's name)")
+  program.option("--node", context.node, "the name of this node (the host's name)")
       .from_environment("TURNSTILE_NODE");
   program.option("--output", context.output, "text for people, json for programs");
   add_lock_commands(program, context);

@@ -59,7 +59,7 @@ void append_readings(std::string& out, const Settings& settings, const http::Sta
   text.value("end", "resumed", double(http.tls_resumed.load()));
   text.value("end", "failed", double(http.tls_failed.load()));
   if (service != nullptr) {
-    text.gauge("turnstile_resources", "Resources that anything is known of");
+    text.gauge("turnstile_resources", "Resources that the server knows");
     text.value(double(service->engine().resource_count()));
     if (service->journal().keeps_records()) append_journal(text, service->journal().figures());
   }

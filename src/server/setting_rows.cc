@@ -137,7 +137,7 @@ void add_basics(std::vector<SettingRow>& rows) {
        [](const Settings& settings) { return fmt::format("{}", fmt::join(settings.listen, " ")); }});
   rows.push_back({"store", "STORE", "where state is kept: memory, file:DIR, or etcd://HOST:PORT,…/PREFIX",
                   false, set_store, [](const Settings& settings) { return settings.store; }});
-  rows.push_back(bool_row("insecure", "", "listen beyond this machine although nobody has to log in",
+  rows.push_back(bool_row("insecure", "", "listen beyond this machine without log-in or TLS",
                           [](Settings& s) -> bool& { return s.insecure; }));
   rows.push_back(text_row("tls-cert", "FILE",
                           "certificate (PEM): every TCP listener but those with http:// speaks TLS",
@@ -145,7 +145,7 @@ void add_basics(std::vector<SettingRow>& rows) {
   rows.push_back(text_row("tls-key", "FILE", "the certificate's key (PEM)",
                           [](Settings& s) -> std::string& { return s.tls.key; }));
   rows.push_back(text_row("tls-client-ca", "FILE",
-                          "ask clients for a certificate; one that is given must be of this CA (PEM)",
+                          "ask clients for a certificate; one that they present must be of this CA (PEM)",
                           [](Settings& s) -> std::string& { return s.tls.client_ca; }));
   rows.push_back(number_row("threads", "HTTP threads; 0 = one for each core but one", 0, 128,
                             [](Settings& s) -> unsigned& { return s.threads; }));
@@ -160,9 +160,9 @@ void add_replication(std::vector<SettingRow>& rows) {
   rows.push_back(choice_row("standby", "with etcd://: what a server does with requests while another leads",
                             Standbys{{"redirect", false}, {"forward", true}},
                             [](Settings& s) -> bool& { return s.replication.forwards; }));
-  rows.push_back(duration_row("leader-lease", "with etcd://: how long a leader that is silent still leads",
+  rows.push_back(duration_row("leader-lease", "with etcd://: how long a silent leader still leads",
                               [](Settings& s) -> Duration& { return s.replication.lease; }));
-  rows.push_back(text_row("etcd-ca", "FILE", "who signs the certificates of etcd's members",
+  rows.push_back(text_row("etcd-ca", "FILE", "the CA of the certificates of etcd's members",
                           [](Settings& s) -> std::string& { return s.replication.ca; }));
   rows.push_back(text_row("etcd-cert", "FILE", "this server's certificate for etcd",
                           [](Settings& s) -> std::string& { return s.replication.cert; }));
@@ -176,8 +176,7 @@ void add_replication(std::vector<SettingRow>& rows) {
 }
 
 void add_copy(std::vector<SettingRow>& rows) {
-  rows.push_back({"copy-from", "STORE", "copies that store into --store, which must be empty, and leaves",
-                  false,
+  rows.push_back({"copy-from", "STORE", "copy that store into --store (must be empty) and exit", false,
                   [](Settings& settings, const std::string& value) -> Result<void> {
                     settings.copy_from = value;
                     return {};
@@ -189,7 +188,7 @@ void add_access(std::vector<SettingRow>& rows) {
   rows.push_back(text_row("credentials", "FILE",
                           "who may do what: a TOML file (docs/http-api.md), read again on SIGHUP",
                           [](Settings& s) -> std::string& { return s.credentials; }));
-  rows.push_back(bool_row("open-metrics", "BOOL", "/metrics and /version also for who has no credential",
+  rows.push_back(bool_row("open-metrics", "BOOL", "/metrics and /version need no credential",
                           [](Settings& s) -> bool& { return s.open_metrics; }));
   rows.push_back(
       {"host", "NAME[:PORT]", "another name by which browsers and clients reach this server; may be repeated",
@@ -202,7 +201,7 @@ void add_access(std::vector<SettingRow>& rows) {
        },
        [](const Settings& settings) { return fmt::format("{}", fmt::join(settings.hosts, " ")); }});
   rows.push_back(text_row("audit-log", "FILE|journal|off",
-                          "where log-ins, refusals and what admins do are noted; default: the log",
+                          "where to record log-ins, refusals and what admins do; default: the log",
                           [](Settings& s) -> std::string& { return s.audit_log; }));
 }
 
@@ -236,7 +235,7 @@ void add_rules(std::vector<SettingRow>& rows) {
   rows.push_back(duration_row("retain-completed",
                               "how long a success is remembered, so that late-comers skip",
                               [](Settings& s) -> Duration& { return s.engine.retain_completed; }));
-  rows.push_back(duration_row("max-keep", "how long a success may be kept that says so itself (keep_ms)",
+  rows.push_back(duration_row("max-keep", "the longest keep_ms of a success",
                               [](Settings& s) -> Duration& { return s.engine.max_keep; }));
   rows.push_back(duration_row("retain-permanent-failure", "how long a permanent failure is remembered",
                               [](Settings& s) -> Duration& { return s.engine.retain_permanent_failure; }));
@@ -257,7 +256,7 @@ void add_limits(std::vector<SettingRow>& rows) {
   constexpr uint64_t kMany = 100'000'000;
   rows.push_back(number_row("max-queue", "waiters a lane", 1, kMany,
                             [](Settings& s) -> uint32_t& { return s.engine.max_queue; }));
-  rows.push_back(number_row("max-resources", "resources that anything is known of", 1, 100 * kMany,
+  rows.push_back(number_row("max-resources", "resources that the server knows", 1, 100 * kMany,
                             [](Settings& s) -> size_t& { return s.engine.max_resources; }));
   rows.push_back(number_row("max-references", "references of all resources together", 1, 100 * kMany,
                             [](Settings& s) -> size_t& { return s.engine.max_references; }));
@@ -299,7 +298,7 @@ void add_limits(std::vector<SettingRow>& rows) {
 void add_logs(std::vector<SettingRow>& rows) {
   using Levels = std::vector<std::pair<std::string, LogLevel>>;
   using Formats = std::vector<std::pair<std::string, LogFormat>>;
-  rows.push_back(choice_row("log-level", "debug tells every decision",
+  rows.push_back(choice_row("log-level", "debug logs every decision",
                             Levels{{"debug", LogLevel::debug},
                                    {"info", LogLevel::info},
                                    {"warning", LogLevel::warning},

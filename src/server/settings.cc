@@ -32,8 +32,7 @@ std::string help_text() {
       "  turnstiled [--listen HOST:PORT]... [--store file:DIR|etcd://...|memory] [option]...\n\n"
       "examples\n"
       "  turnstiled                                        127.0.0.1:8086, state in ./turnstile-data\n"
-      "  turnstiled --store memory --listen 127.0.0.1:0    forgets all at its end; prints which port it "
-      "took\n"
+      "  turnstiled --store memory --listen 127.0.0.1:0    keeps nothing after it stops; prints the port\n"
       "  turnstiled --listen unix:/run/turnstile.sock --operation build:on_success=share\n\n"
       "options, each also as TURNSTILE_NAME in the environment and as a key of the file\n";
   const Settings defaults;
@@ -45,7 +44,7 @@ std::string help_text() {
   }
   text +=
       "  --config FILE                          a TOML file with the options' names as keys\n"
-      "  --version                              what was built\n"
+      "  --version                              print the version\n"
       "  --help                                 this text\n\n"
       "Also read: PORT, ALLOW_MULTI_NODE_DOWNLOAD, UPDATE_REQUIRES_NO_REF.\n";
   return text;
