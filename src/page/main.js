@@ -263,8 +263,9 @@ async function readMoreIfNeeded() {
 function go(change) {
   const next = hashOf({...route, ...change});
   if (next === hashOf(route)) return;
-  if ('type' in change) location.hash = next;
-  else history.replaceState(null, '', next), applyRoute();
+  // Not by location.hash: the address '#' is the top of the page. Back closes a lock that was opened, and undoes no letters of a search.
+  history['type' in change ? 'pushState' : 'replaceState'](null, '', next);
+  applyRoute();
 }
 
 function applyRoute() {
@@ -272,7 +273,7 @@ function applyRoute() {
   route = readRoute();
   const {filters} = document.forms;
   for (const name of ['q', 'node', 'sort']) if (filters[name].value !== route[name]) filters[name].value = route[name];
-  filters.state.value = route.state;
+  for (const each of filters.state) each.checked = each.value === (route.state || 'all');
   showOperations([]);
   rows.selected = route.resource ? keyOf({type: route.type, resource_id: route.resource}) : '';
   if (route.type && route.resource) detail.open({type: route.type, resource_id: route.resource});
@@ -308,6 +309,11 @@ addEventListener('keydown', (event) => {
   } else if (event.key === 'Escape' && detail.isOpen) {
     go({type: '', resource: ''});
   }
+});
+// Its address would be taken for one of ours, without a filter.
+document.querySelector('.skip-link').addEventListener('click', (event) => {
+  event.preventDefault();
+  byId('locks-heading').focus();
 });
 for (const view of ['locks', 'activity']) {
   byId(`view-${view}`).addEventListener('click', () => {

@@ -95,6 +95,43 @@ test('filters find by part of an id, by beginning, node, state and operation, an
     });
   }));
 
+test('a link to all states stays one, and neither the skip link nor closing a lock changes what is shown', async () => {
+  await server.lock('once', 'link/done', 'node-a');
+  await server.unlock('once', 'link/done', 'node-a');
+  await server.lock('job', 'link/held', 'node-a');
+  await withPage({hash: '#state=all&q=link'}, async (page) => {
+    await row(page, 'link/done').waitFor();
+    assert.ok(await page.isChecked('[name=state][value=all]'));
+    await page.fill('[name=q]', 'link/');
+    await page.waitForURL(/#state=all&q=link%2F$/);
+    await row(page, 'link/done').waitFor();
+    await page.locator('.skip-link').focus();
+    await page.keyboard.press('Enter');
+    await page.waitForFunction(() => document.activeElement.id === 'locks-heading');
+    assert.match(page.url(), /#state=all&q=link%2F$/);
+  });
+  await withPage({hash: '#state=held&q=link'}, async (page) => {
+    await row(page, 'link/held').waitFor();
+    assert.equal(await page.locator('[name=state]:checked').count(), 0, 'no button says "held"');
+    await page.fill('[name=q]', 'link/');
+    await page.waitForURL(/#state=held&q=link%2F$/);
+  });
+  await server.fill(100, 'tall');
+  await withPage({}, async (page) => {
+    await row(page, 'tall/000000').waitFor();
+    await page.evaluate(() => document.querySelector('#rows').scrollIntoView());
+    const before = await page.evaluate(() => scrollY);
+    assert.ok(before > 0);
+    await page.locator('tr.lane .id').nth(12).click();
+    await page.locator('#detail').waitFor();
+    await page.keyboard.press('Escape');
+    await page.locator('#detail').waitFor({state: 'hidden'});
+    assert.equal(await page.evaluate(() => scrollY), before);
+    await page.goBack();
+    await page.locator('#detail').waitFor();
+  });
+});
+
 test('a selected lock shows its queue in order and who uses it; the keyboard reaches it and leaves it', () => withPage({hash: '#q=chosen'}, async (page) => {
   await server.lock('delete', 'chosen', 'node-a', {request_id: 'r-1'});
   for (const node of ['node-b', 'node-c', 'node-d']) await server.lock('delete', 'chosen', node);
