@@ -57,7 +57,7 @@ struct Removal {
   };
   Kind kind = Kind::not_asked;
   std::unique_ptr<Ticket> ticket{};  // with the two removes; held while the files are removed
-  // If the life was to be told: that it is known which one has decided, and which.
+  // If the life was to be told: that it is known which one has decided; and which, if its count was asked.
   bool is_certain = false;
   std::string life{};
 };
@@ -79,7 +79,9 @@ class Arbiter {
   // who has decided.
   virtual Removal end_use(const Digest& digest, bool is_there, bool tell_life) = 0;
 
-  // The life of the server that confirms now, as last seen, or as it says when asked. Empty: not known.
+  // The life of the server that counts this node's uses, as last seen, or as it says when asked. Empty: not
+  // known, or no server counts them. Other nodes take away what this one does not use by that life's count
+  // alone, second names too.
   virtual std::string life() const { return {}; }
   virtual std::string ask_life() { return {}; }
   // Whether what was confirmed before may be forgotten by now; to be asked every second or so. From then on

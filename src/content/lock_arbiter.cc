@@ -48,13 +48,13 @@ Decision LockArbiter::begin(const Digest& digest, Decision::Kind wanted) {
   WaitingPlaces::Turn turn = places_.ask(digest);
   if (turn.waiting) return wait(std::move(turn.why), true);
   // A skip that has lain here while the server began another life may be forgotten: asked again.
-  if (planted(Plant::old_skip_counts)) turn.life = life();
-  if (turn.result && *turn.result && (!(**turn.result).skipped || turn.life == life()))
+  if (planted(Plant::old_skip_counts)) turn.life = server_life();
+  if (turn.result && *turn.result && (!(**turn.result).skipped || turn.life == server_life()))
     return decide(digest, wanted, std::move(**turn.result), turn.life);
   const bool was_queued = turn.result.has_value();
 
   // A use that the others cannot see counted could be removed under us: then rather none.
-  if (!away() && server_is_ != ServerIs::right)
+  if (!away() && !is_right_server())
     if (std::optional<std::string> wrong = check_server())
       return {Decision::Kind::error, nullptr, *wrong, was_queued};
   if (away()) return refused(wanted, {ErrorCode::unavailable, "no lock server answers"}, was_queued);
@@ -62,7 +62,7 @@ Decision LockArbiter::begin(const Digest& digest, Decision::Kind wanted) {
   request.monitor = true;
   request.stay_when_busy = wanted == Decision::Kind::write;
   request.request_id = turn.request_id;
-  const std::string asked_in = life();
+  const std::string asked_in = server_life();
   Expected<Grant> grant = server_->try_lock(request);
   if (grant) return decide(digest, wanted, std::move(*grant), asked_in);
   note(grant.error());
@@ -150,7 +150,7 @@ Decision LockArbiter::wait(std::string why, bool may_count) {
 }
 
 std::function<bool()> LockArbiter::is_still_counted(const std::string& counted_by) {
-  return [this, counted_by] { return counted_by == life() || planted(Plant::forgotten_count_counts); };
+  return [this, counted_by] { return counted_by == server_life() || planted(Plant::forgotten_count_counts); };
 }
 
 HoldTicket::Note LockArbiter::noting() {
@@ -168,7 +168,7 @@ bool LockArbiter::is_overdue(const Digest& digest) {
 
 std::vector<bool> LockArbiter::confirm_uses(const std::vector<Digest>& used) {
   std::vector<bool> confirmed(used.size(), false);
-  if (away()) return confirmed;
+  if (away() || wrong_server()) return confirmed;
   if (options_.references) {
     for (size_t i = 0; i < used.size() && !away(); ++i) confirmed[i] = count_use(used[i]);
     return confirmed;
@@ -179,7 +179,7 @@ std::vector<bool> LockArbiter::confirm_uses(const std::vector<Digest>& used) {
   const std::vector<Expected<void>> added = server_->add_references(names);
   for (size_t i = 0; i < added.size(); ++i) {
     if (!added[i]) note(added[i].error());
-    confirmed[i] = added[i] || added[i].error().reason == "references_off";
+    confirmed[i] = added[i].has_value();
   }
   return confirmed;
 }
@@ -193,21 +193,18 @@ Removal LockArbiter::end_use(const Digest& digest, bool is_there, bool tell_life
   Removal removal = end_use(digest, is_there);
   const std::optional<ServerLife> after = look();
   removal.is_certain = known && after && after->id == before;
-  if (removal.is_certain) removal.life = before;
+  if (removal.is_certain && !options_.references) removal.life = before;
   return removal;
 }
 
-std::string LockArbiter::ask_life() {
-  if (away()) return {};
-  const std::optional<ServerLife> life = look();
-  return life ? life->id : std::string();
-}
+std::string LockArbiter::ask_life() { return !away() && look() ? life() : std::string(); }
 
 Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
   {
     const Locked lock(late_mutex_);
     late_.erase(digest);
   }
+  if (wrong_server()) return {};
   if (options_.references) return drop_counted(digest, is_there);
   if (away()) return {};
   // Not by a delete with dereference: one whose answer or whose end was lost waits for its turn, however long
@@ -215,9 +212,7 @@ Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
   const Expected<uint32_t> users = server_->release_reference(digest.text());
   if (!users) {
     note(users.error());
-    if (is_away(users.error())) return {Removal::Kind::unknown};
-    const bool settled = users.error().reason == "references_off";  // nobody is counted there
-    return {settled ? Removal::Kind::settled : Removal::Kind::not_asked};
+    return {is_away(users.error()) ? Removal::Kind::unknown : Removal::Kind::not_asked};
   }
   if (*users > 0) return {Removal::Kind::settled};
   LockRequest request = request_for(operations::kDelete, digest);
@@ -255,10 +250,27 @@ void LockArbiter::look_after() {
   if (!check_server() && !away()) (void)claim_name();
 }
 
-std::string LockArbiter::life() const {
+std::string LockArbiter::server_life() const {
   const Locked lock(life_mutex_);
   return life_ ? life_->id : std::string();
 }
+
+std::string LockArbiter::life() const {
+  const Locked lock(life_mutex_);
+  const bool counts = life_ && !options_.references && !wrong_with(*life_);
+  return counts ? life_->id : std::string();
+}
+
+std::optional<std::string> LockArbiter::wrong_with(const ServerLife& life) const {
+  return wrong_references(life, options_.references ? ReferencesBy::client : ReferencesBy::server);
+}
+
+std::optional<std::string> LockArbiter::wrong_server() const {
+  const Locked lock(life_mutex_);
+  return life_ ? wrong_with(*life_) : std::nullopt;
+}
+
+bool LockArbiter::is_right_server() const { return !server_life().empty() && !wrong_server(); }
 
 bool LockArbiter::is_settled() {
   const Locked lock(life_mutex_);
@@ -282,29 +294,30 @@ std::optional<ServerLife> LockArbiter::look() {
     note(life.error());
     return std::nullopt;
   }
-  const Locked lock(life_mutex_);
-  const bool is_new = !life_ || life_->id != life->id;
-  if (life_ && is_new) {
-    log_info("the lock server was restarted; this node tells it again what it uses", {{"life", life->id}});
-    if (!planted(Plant::new_life_unnoticed)) forgotten_ = true;
+  bool is_new = false;
+  {
+    const Locked lock(life_mutex_);
+    is_new = !life_ || life_->id != life->id;
+    if (life_ && is_new)
+      log_info("the lock server was restarted; this node tells it again what it uses", {{"life", life->id}});
+    // The first one, too: what was confirmed before may have been by one that nobody here has seen.
+    if (is_new && !planted(Plant::new_life_unnoticed)) forgotten_ = true;
+    life_ = *life;
+    life_seen_ = asked;
   }
-  if (is_new && life->forgets)
+  if (!is_new) return *life;
+  if (const std::optional<std::string> wrong = wrong_server())
+    log_error("the server's settings do not fit this plugin", {{"error", *wrong}});
+  if (life->forgets)
     log_warning(
         "the lock server keeps its state in memory (--store memory): when it stops, nobody knows which "
         "blobs are in use; give it --store file:DIR");
-  life_ = *life;
-  life_seen_ = asked;
   return *life;
 }
 
 std::optional<std::string> LockArbiter::check_server() {
-  const std::optional<ServerLife> life = look();
-  if (!life) return std::nullopt;
-  const ReferencesBy expected = options_.references ? ReferencesBy::client : ReferencesBy::server;
-  std::optional<std::string> wrong = wrong_references(*life, expected);
-  const ServerIs before = server_is_.exchange(wrong ? ServerIs::wrong : ServerIs::right);
-  if (wrong && before != ServerIs::wrong)
-    log_error("the server's settings do not fit this plugin", {{"error", *wrong}});
+  if (!look()) return std::nullopt;
+  std::optional<std::string> wrong = wrong_server();
   if (!not_let_in_) options_.metrics->set_lock_server(true, wrong);  // anybody may see what a server is
   return wrong;
 }
@@ -313,7 +326,7 @@ std::optional<std::string> LockArbiter::claim_name() {
   if (options_.identity.empty()) return std::nullopt;
   const Locked lock(name_mutex_);
   if (name_ && name_->is_believed()) {  // the library renews it
-    const std::string now = life();
+    const std::string now = server_life();
     if (name_life_ == now && !not_let_in_) return std::nullopt;
     // A server that has begun anew may have forgotten it, and given it to another.
     const Expected<void> renewed = name_->renew();
@@ -332,7 +345,7 @@ std::optional<std::string> LockArbiter::claim_name() {
   request.request_id = options_.identity;  // so that a restart of this plugin gets its own hold again
   request.lease = 30s;
   request.info = options_.machine;
-  const std::string asked_in = life();
+  const std::string asked_in = server_life();
   Expected<Grant> grant = server_->try_lock(request);
   if (grant && grant->hold) {
     name_ = std::move(grant->hold);

@@ -109,6 +109,13 @@ class LockArbiter final : public Arbiter {
   // Asks the server whether it is there and what it is. What is wrong with it.
   std::optional<std::string> check_server();
   std::optional<ServerLife> look() TS_EXCLUDES(life_mutex_);
+  // The server's life as last seen, whether it counts or not.
+  std::string server_life() const TS_EXCLUDES(life_mutex_);
+  // What is wrong with the server that was seen last. It confirms nothing, and nothing is given up there: its
+  // count, or its want of one, says nothing about this node.
+  std::optional<std::string> wrong_server() const TS_EXCLUDES(life_mutex_);
+  std::optional<std::string> wrong_with(const ServerLife& life) const;
+  bool is_right_server() const TS_EXCLUDES(life_mutex_);  // and was seen
   // Remembers whether the server is there.
   void note(const ClientError& error);
   void let_in();
@@ -120,8 +127,6 @@ class LockArbiter final : public Arbiter {
   std::atomic<Clock::rep> away_until_{0};
   std::atomic<bool> forgotten_{false};
   std::atomic<bool> not_let_in_{false};  // the last that was heard of this node's credential
-  enum class ServerIs : uint8_t { unknown, right, wrong };
-  std::atomic<ServerIs> server_is_{ServerIs::unknown};
 
   mutable Mutex life_mutex_;
   std::optional<ServerLife> life_ TS_GUARDED_BY(life_mutex_);

@@ -17,6 +17,7 @@ class FaultyServer final : public LockServer {
 
   bool loses_cancels = false;  // then a delete that is not wanted any more waits for its turn
   std::string life_id = "1";
+  std::optional<bool> keeps_references{};
 
   Expected<Grant> try_lock(const LockRequest& request) override {
     if (!loses_cancels || request.operation != operations::kDelete) return server_.try_lock(request);
@@ -40,7 +41,7 @@ class FaultyServer final : public LockServer {
   std::vector<Expected<void>> add_references(const std::vector<std::string>& resources) override {
     return server_.add_references(resources);
   }
-  Expected<ServerLife> life() override { return ServerLife{.id = life_id, .age = 1h}; }
+  Expected<ServerLife> life() override { return ServerLife{life_id, 1h, keeps_references}; }
 
  private:
   ClientLockServer server_;
@@ -48,6 +49,7 @@ class FaultyServer final : public LockServer {
 
 // Node a without Lives, and node c, which downloads the blob.
 struct Faulty : Cluster {
+  using Cluster::Cluster;
   LockClient c = client("c");
   Expected<LockResult> pull = c.try_lock({.operation = "pull", .resource = blob_name(), .scope = "resource"});
   FaultyServer* server = new FaultyServer(*this, "a");
@@ -204,6 +206,31 @@ TEST(LockArbiter, ASkipOfAnEarlierLifeIsAskedForAgain) {
   ASSERT_EQ(adopt.kind, Kind::adopt);
   EXPECT_TRUE(adopt.ticket->succeeded());
   EXPECT_EQ(cluster.users(), (Names{"a", "c"})) << "what is said to be confirmed is so";
+}
+
+// Both are tried: one that says so, and an older one that does not.
+TEST(LockArbiter, AServerThatKeepsNoReferencesConfirmsNothing) {
+  for (const bool tells : {true, false}) {
+    Faulty cluster({.server_keeps_references = false});
+    if (tells) cluster.server->keeps_references = false;
+    EXPECT_TRUE(cluster.a.is_settled_now());
+    EXPECT_FALSE(cluster.a.confirm_uses({kBlob}).front());
+    EXPECT_EQ(cluster.a.end_use(kBlob, true, true).kind, Removal::Kind::not_asked) << "that it counts nobody";
+    EXPECT_EQ(cluster.a.life(), tells ? "" : "1");
+  }
+}
+
+TEST(LockArbiter, AServerThatCameBackWithoutReferencesIsNoticedBeforeTheNextUse) {
+  Faulty cluster;
+  cluster.server->keeps_references = true;
+  ASSERT_TRUE(cluster.a.is_settled_now());
+  EXPECT_EQ(cluster.a.life(), "1");
+  cluster.server->life_id = "2";
+  cluster.server->keeps_references = false;
+  ASSERT_TRUE(cluster.a.is_settled_now()) << "asked by whoever wants to remove something";
+  EXPECT_EQ(cluster.a.life(), "") << "no other node may rely on this life";
+  EXPECT_EQ(cluster.a.begin_write(kBlob, 6).kind, Kind::error);
+  EXPECT_FALSE(cluster.a.confirm_uses({kBlob}).front());
 }
 
 TEST(LockArbiter, WithoutAServerItWaits) {

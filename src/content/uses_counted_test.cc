@@ -226,6 +226,25 @@ TEST_F(UsesCounted, WithoutAPlaceForReferencesNothingIsWrittenAndNothingIsRemove
   EXPECT_EQ(a->removed(), 0u);
 }
 
+// What the server knows says nothing about uses that it does not count.
+TEST_F(UsesCounted, ReferencesThatAreLostLetNobodyTakeAnothersSecondName) {
+  const auto a = node("a"), b = node("b");
+  a->finish(write(*a));
+  b->finish(b->ask_until_told());
+  cluster_.wait_until([&] { return a->left() + b->left() == 0; });
+  EXPECT_FALSE(std::filesystem::exists(cluster_.root() + "/uses/a/confirmed-by"));
+  put_file(cluster_.root() + "/uses/a/confirmed-by", "fake");  // as earlier versions did
+  for (const auto& file : std::filesystem::recursive_directory_iterator(directory_ / "refs"))
+    if (file.is_regular_file()) std::filesystem::remove(file.path());
+  ASSERT_TRUE(*b->lives().leave(kBlob));
+  for (int i = 0; i < 100; ++i) {
+    b->work();
+    std::this_thread::sleep_for(1ms);  // until it tries once more
+  }
+  EXPECT_TRUE(a->blobs().is_guarded(kBlob));
+  EXPECT_TRUE(a->blobs().find_published(kBlob));
+}
+
 TEST(WrongReferences, AreToldWithWhatToDo) {
   ServerLife life;
   EXPECT_FALSE(LockArbiter::wrong_references(life, ReferencesBy::server));
