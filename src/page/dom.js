@@ -16,6 +16,19 @@ export function h(tag, attributes = {}, ...children) {
   return element;
 }
 
+// Resolves when somebody can see the page.
+export function seen() {
+  return new Promise((resolve) => {
+    const look = () => {
+      if (document.hidden) return;
+      document.removeEventListener('visibilitychange', look);
+      resolve();
+    };
+    document.addEventListener('visibilitychange', look);
+    look();
+  });
+}
+
 // Changes only what is different, so that a selection or a screen reader is not disturbed every second.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;

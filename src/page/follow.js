@@ -1,9 +1,13 @@
 // The event stream, by fetch: an EventSource could not send a credential. Comes back by itself, without missing anything, and
-// stands aside when there is more than a person could read.
+// stands aside when there is more than a person could read. A page that nobody sees lets go of it: a browser has six
+// connections to a server, for all its tabs.
+
+import {seen} from '/page/dom.js';
 
 const SILENCE = 25000;      // ms; the server says something every 10 s
 const TOO_MANY = 400;       // events a second, for two seconds: polling shows as much
 const STAND_ASIDE = 10000;  // ms, until the next look at how much there is
+const HIDDEN = 10000;       // ms, until a page that nobody sees lets go
 const FIRST_PAUSE = 400, LONGEST_PAUSE = 5000;
 
 export class Follow {
@@ -18,9 +22,10 @@ export class Follow {
     this.#lastId = lastId;
     let pause = FIRST_PAUSE;
     for (;;) {
+      await seen();
       try {
-        await this.#once(() => { pause = FIRST_PAUSE; });
-        await this.#standAside();
+        const why = await this.#once(() => { pause = FIRST_PAUSE; });
+        if (why === 'crowded') await this.#standAside();
         continue;
       } catch (error) {
         if (error.status === 429) {  // the server has as many streams as it may have
@@ -45,10 +50,17 @@ export class Follow {
     this.#lastId = null;  // what was missed meanwhile is in the lists
   }
 
-  // Returns when there is too much of it.
+  // Returns why it has let go: 'crowded' or 'hidden'.
   async #once(onOpen) {
     const abort = new AbortController();
     let timer = setTimeout(() => abort.abort(), SILENCE);
+    let patience = null;
+    const look = () => {
+      clearTimeout(patience);
+      if (document.hidden) patience = setTimeout(() => abort.abort('hidden'), HIDDEN);
+    };
+    document.addEventListener('visibilitychange', look);
+    look();
     try {
       const response = await this.api.stream('/events', {}, this.#lastId, abort.signal);
       this.onState('live');
@@ -69,10 +81,15 @@ export class Follow {
           [second, seen] = [now, 0];
         }
         seen += messages.length;
-        if (crowded >= 2) return;
+        if (crowded >= 2) return 'crowded';
       }
+    } catch (error) {
+      if (abort.signal.reason === 'hidden') return 'hidden';
+      throw error;
     } finally {
       clearTimeout(timer);
+      clearTimeout(patience);
+      document.removeEventListener('visibilitychange', look);
       abort.abort();
     }
   }

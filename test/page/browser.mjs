@@ -24,5 +24,11 @@ export async function openPage(browser, url, {hash = '', expected = null, before
   return page;
 }
 
+// As when its tab is, or is not, the one in front.
+export const setHidden = (page, hidden) => page.evaluate((value) => {
+  Object.defineProperty(document, 'hidden', {configurable: true, get: () => value});
+  document.dispatchEvent(new Event('visibilitychange'));
+}, hidden);
+
 export const row = (page, resource) => page.locator('tr.lane', {hasText: resource});
 export const connection = (page, state) => page.waitForSelector(`#connection[data-state="${state}"]`);
