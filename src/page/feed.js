@@ -26,11 +26,10 @@ export class Feed {
   add(entries) {
     const fresh = entries.filter(({id, event}) => id > this.#newest && event.event !== 'granted' && WORDS[event.event])
       .sort((a, b) => a.id - b.id).slice(-MOST);
-    if (!fresh.length) return;
-    this.#newest = fresh.at(-1).id;
+    this.#newest = fresh.at(-1)?.id ?? this.#newest;
     for (const {event} of fresh) this.#list.prepend(this.#line(event));
     while (this.#list.children.length > MOST) this.#list.lastChild.remove();
-    byId('feed-empty').hidden = true;
+    byId('feed-empty').hidden = this.#list.children.length > 0;
   }
 
   note(text) {

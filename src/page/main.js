@@ -2,9 +2,10 @@
 
 import {Api} from '/page/api.js';
 import {Chart} from '/page/charts.js';
+import {Connection} from '/page/connection.js';
 import {Detail} from '/page/detail.js';
 import {askBreak, askCredential} from '/page/dialogs.js';
-import {byId, h, setAttribute, setText} from '/page/dom.js';
+import {byId, h, seen, setAttribute, setText} from '/page/dom.js';
 import {Feed} from '/page/feed.js';
 import {Follow} from '/page/follow.js';
 import {count, duration, setServerTime} from '/page/format.js';
@@ -13,11 +14,11 @@ import {hashOf, readRoute} from '/page/route.js';
 import {Rows} from '/page/rows.js';
 
 const SUMMARY_EVERY = 2000, SERVERS_EVERY = 5000;
-const GONE_AFTER = 8000;
 const LIST_SOON = 150, LIST_EVERY = 3000;
 const FEWEST = 30;  // points of the history that a chart has room for: a minute
 
 const api = new Api(askCredential);
+const connection = new Connection(api);
 const list = new LockList(api);
 const linkTo = (lane) => hashOf({...route, type: lane.type, resource: lane.resource_id});
 const rows = new Rows({linkTo, onView: readMoreIfNeeded});
@@ -33,55 +34,16 @@ const follow = new Follow(api, {
     listSoon();
   },
   onReset() { feed.note('Some events were missed.'); listSoon(); },
-  onState: (state, error) => { stream = state; connection(state, error); },
+  onState(state, error) {
+    stream = state;
+    connection.show(state, error);
+    if (state === 'live') feed.add([]);
+  },
 });
 
 let route = readRoute();
 let life = '';
 let stream = 'connecting';
-
-// --- the connection, and what it means for the reader
-
-const CONNECTION = {
-  connecting: 'Connecting…', live: 'Live', busy: 'Live, every 2 s', reconnecting: 'Reconnecting…', no_leader: 'Waiting for a leader…',
-};
-let lostAt = 0;
-
-function connection(state, error) {
-  if (state === 'reconnecting' && error?.code === 'no_leader') state = 'no_leader';
-  const lost = state === 'reconnecting' || state === 'no_leader';
-  lostAt = lost ? lostAt || Date.now() : 0;
-  setAttribute(byId('connection'), 'data-state', state);
-  setText(byId('connection-text'), CONNECTION[state]);
-  document.body.classList.toggle('stale', lost);
-  if (!lost) stay();
-  else if (error?.code === 'not_leader') showLeader();
-  else if (Date.now() - lostAt > GONE_AFTER && others.length) moveTo(others[0], 'This server does not answer. Another one: ');
-}
-
-// This server has become a standby, or is gone while others are there: the page moves on, unless told to stay.
-let staying = false, moving = null;
-let others = [];  // addresses of the other servers, as far as they are known
-
-async function showLeader() {
-  const {leader} = await api.get('/servers').catch(() => ({}));
-  if (leader) moveTo(leader, 'Another server leads now: ');
-}
-
-function moveTo(url, why) {
-  const notice = byId('notice');
-  if (!notice.hidden || staying || !/^https?:\/\//.test(url)) return;
-  const target = url.replace(/\/+$/, '') + '/' + location.hash;
-  moving = setTimeout(() => location.assign(target), 5000);
-  notice.replaceChildren(why, h('a', {href: target}, url), '. This page follows in a moment. ',
-    h('button', {type: 'button', onclick: () => { staying = true; stay(); }}, 'Stay here'));
-  notice.hidden = false;
-}
-
-function stay() {
-  clearTimeout(moving);
-  byId('notice').hidden = true;
-}
 
 // --- sums and charts
 
@@ -111,7 +73,13 @@ strip.addEventListener('change', reachCharts);
 reachCharts();
 byId('charts').append(...Object.values(charts).map((chart) => chart.element));
 
+const NO_SUMS = ['forbidden', 'not_leader', 'foreign_origin'];  // why there are none, and none will come in a moment
+function showSums(shown) {
+  for (const id of ['now', 'past']) byId(id).hidden = !shown;
+}
+
 function showSummary(summary) {
+  showSums(true);
   setServerTime(summary.now);
   if (life && life !== summary.life) feed.note('The server was started again.');
   life = summary.life;
@@ -155,19 +123,20 @@ async function summaryLoop() {
         follow.run(summary.last_event_id);
       } else if (stream === 'reconnecting') {
         follow.hurry();
+      } else {
+        connection.show(stream);
       }
     } catch (error) {
-      if (error.status !== 403) {
-        connection('reconnecting', error);
-      } else {
-        // A credential of a node: it may see its own locks, and no sums.
-        for (const id of ['sums', 'charts']) byId(id).hidden = true;
+      if (NO_SUMS.includes(error.code)) showSums(false);
+      if (error.code === 'forbidden') {  // a credential of a node: it may see its own locks
+        setText(byId('feed-empty'), 'Nothing has ended since this page was opened.');
         if (!started) follow.run(null);
         return;
       }
+      connection.show('reconnecting', error);
     }
     await new Promise((resolve) => setTimeout(resolve, SUMMARY_EVERY));
-    while (document.hidden) await new Promise((resolve) => setTimeout(resolve, 500));
+    await seen();
   }
 }
 
@@ -189,7 +158,7 @@ async function serversLoop() {
 }
 
 function showServers({servers, term, etcd, url}) {
-  others = servers.map((one) => one.url).filter((one) => one !== url);
+  connection.others = servers.map((one) => one.url).filter((one) => one !== url);
   const members = (etcd?.members ?? []).map((one) => h('li', {class: one.healthy ? 'ok' : 'bad'}, h('span', {class: 'dot'}),
     h('span', {class: 'node'}, one.url), h('span', {class: 'faint'}, one.healthy ? (one.leader ? 'etcd, leads' : 'etcd') : 'etcd, does not answer')));
   byId('server-list').replaceChildren(...servers.map((one) => h('li', {class: one.role === 'leader' ? 'ok' : 'plain'}, h('span', {class: 'dot'}),
@@ -201,6 +170,7 @@ function showServers({servers, term, etcd, url}) {
 // --- the list
 
 let reading = false, due = 0, timer = null;
+let wasAsked = false;  // by a reader who wants to hear how many there are
 
 function listSoon(delay = LIST_SOON) {
   due = Math.min(due || Infinity, performance.now() + delay);
@@ -208,21 +178,25 @@ function listSoon(delay = LIST_SOON) {
   timer = setTimeout(readList, Math.max(0, due - performance.now()));
 }
 
+const question = () => hashOf({...route, type: '', resource: ''});
+
 async function readList() {
   if (reading) return;
-  if (document.hidden) return listSoon(1000);
   reading = true;
+  await seen();
   due = 0;
-  const asked = hashOf({...route, type: '', resource: ''});
+  const asked = question();
   try {
     const {from, to} = rows.window();
     await list.refresh(from, to);
     showList();
+    if (wasAsked && asked === question()) setText(byId('found'), byId('empty').hidden ? `${byId('matched').textContent} found` : byId('empty').textContent);
+    wasAsked &&= asked !== question();
   } catch (error) {
     if (error.status >= 400 && error.status < 500) showProblem(error.message);
   }
   reading = false;
-  if (asked !== hashOf({...route, type: '', resource: ''})) return listSoon(0);
+  if (asked !== question()) return listSoon(0);
   // A server with very many resources is asked less often: a tenth of its time at most.
   const pause = Math.max(400, 9 * list.took);
   if (due) listSoon(Math.max(pause, due - performance.now()));
@@ -281,6 +255,7 @@ function applyRoute() {
   const other = ['state', 'q', 'node', 'op', 'sort'].some((name) => before[name] !== route[name]);
   if (other || before === route || !list.lanes.length) {
     list.ask(route);
+    wasAsked = other;
     if (other) scrollToList();
     listSoon(0);
   }
@@ -325,9 +300,6 @@ for (const view of ['locks', 'activity']) {
 document.body.dataset.view = 'locks';
 list.ask(route);
 applyRoute();
-setInterval(() => {
-  rows.tick();
-  if (lostAt) setText(byId('connection-text'), `${CONNECTION[byId('connection').dataset.state]} ${duration(Date.now() - lostAt)}`);
-}, 1000);
+setInterval(() => rows.tick(), 1000);
 summaryLoop();
 serversLoop();

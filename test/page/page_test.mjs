@@ -7,7 +7,7 @@ import {existsSync, readFileSync} from 'node:fs';
 import {createRequire} from 'node:module';
 import {after, before, describe, test} from 'node:test';
 
-import {CHROMIUM, connection, launch, openPage, row} from './browser.mjs';
+import {CHROMIUM, connection, launch, openPage, row, setHidden} from './browser.mjs';
 import {credentialsFile, Etcd, secret, Server} from './server.mjs';
 
 const AXE = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
@@ -200,6 +200,46 @@ test('after kill -9 and a restart the page comes back by itself, and has missed 
   }
 });
 
+test('one answer that fails is forgotten with the next one, and is no reason to count or to speak every second', () => withPage({expected: /ERR_FAILED/}, async (page) => {
+  await connection(page, 'live');
+  await page.evaluate(() => {
+    globalThis.spoken = [];
+    const look = () => spoken.push(document.querySelector('#connection-text').textContent);
+    new MutationObserver(look).observe(document.querySelector('#connection-text'), {childList: true, characterData: true, subtree: true});
+  });
+  let failures = 2;
+  await page.route('**/summary', (route) => (failures-- > 0 ? route.abort() : route.continue()));
+  await connection(page, 'reconnecting');
+  await page.locator('#lost-for', {hasText: /[1-9] s/}).waitFor();
+  await connection(page, 'live');
+  assert.equal(await page.evaluate(() => document.body.classList.contains('stale')), false);
+  assert.equal(await text(page.locator('#lost-for')), '');
+  assert.deepEqual(await page.evaluate(() => spoken), ['Reconnecting…', 'Live']);
+}));
+
+test('how many match is said when a filter has changed, not whenever a lock comes or goes', () => withPage({hash: '#q=said'}, async (page) => {
+  await page.getByText('Nothing matches.').first().waitFor();
+  assert.equal(await page.locator('#matched').getAttribute('role'), null);
+  await server.lock('job', 'said/1', 'node-a');
+  await page.locator('#matched', {hasText: /^1$/}).waitFor();
+  assert.equal(await text(page.locator('#found')), '');
+  await page.fill('[name=q]', 'said/');
+  await page.locator('#found', {hasText: '1 found'}).waitFor({state: 'attached'});
+  await server.lock('job', 'said/2', 'node-a');
+  await page.locator('#matched', {hasText: /^2$/}).waitFor();
+  assert.equal(await text(page.locator('#found')), '1 found');
+}));
+
+test('a name that is not the server\'s is refused in its words, and nothing is claimed', () => withPage({expected: /403/, before: () => {
+  const real = fetch;
+  const body = JSON.stringify({code: 'foreign_origin', error: 'start it with --host NAME'});
+  globalThis.fetch = (target, ...rest) => (/^\/(summary|events|locks|version)/.test(target) ? Promise.resolve(new Response(body, {status: 403})) : real(target, ...rest));
+}}, async (page) => {
+  await connection(page, 'refused');
+  await page.locator('#notice', {hasText: '--host NAME'}).waitFor();
+  for (const id of ['#sums', '#charts', '#feed-empty']) await page.locator(id).waitFor({state: 'hidden'});
+}));
+
 test('asks for a credential once when the server wants one, and keeps it in memory only', async () => {
   const [reader, admin] = [secret(), secret()];
   const own = await new Server(['--credentials', credentialsFile([{name: 'reader', role: 'read', secret: reader},
@@ -253,6 +293,7 @@ test('with the credential of a node it shows that node\'s locks as they change, 
       await own.lock('job', 'mine/second', 'node-a');
       await row(page, 'mine/second').waitFor();
       assert.equal(await page.locator('tr.lane', {hasText: 'theirs/'}).count(), 0);
+      assert.doesNotMatch(await text(page.locator('.about')), /·/, 'nothing follows the version');
       await own.unlock('job', 'mine/second', 'node-a');
       await page.locator('#feed li', {hasText: 'mine/second'}).waitFor();
       assert.equal(await page.locator('#credential-dialog').isVisible(), false);
@@ -263,7 +304,54 @@ test('with the credential of a node it shows that node\'s locks as they change, 
 });
 
 // Most of their time they wait, and so together.
-describe('what takes its time', {concurrency: 2}, () => {
+describe('what takes its time', {concurrency: 3}, () => {
+test('eight tabs are all alive: a browser has six connections to a server, and a tab that nobody sees lets go of its stream', async () => {
+  const own = await new Server([], 'memory').start();
+  const context = await browser.newContext();
+  context.setDefaultTimeout(90000);
+  try {
+    const tabs = [];
+    for (let i = 0; i < 8; ++i) {
+      if (i > 0) await setHidden(tabs.at(-1), true);
+      tabs.push(await context.newPage());
+      await tabs.at(-1).goto(`${own.url}/`);
+      await connection(tabs.at(-1), 'live');
+    }
+    await own.lock('job', 'while-hidden', 'node-a');
+    await own.unlock('job', 'while-hidden', 'node-a');
+    await own.lock('job', 'at-last', 'node-a');
+    await row(tabs.at(-1), 'at-last').waitFor();
+    await setHidden(tabs.at(-1), true);
+    await setHidden(tabs[0], false);
+    await row(tabs[0], 'at-last').waitFor();
+    await tabs[0].locator('#feed li', {hasText: 'while-hidden'}).waitFor();
+    await connection(tabs[0], 'live');
+  } finally {
+    await context.close();
+    await own.remove();
+  }
+});
+
+test('a page that is told to stay with a server that stands by says so, and where the locks are', async () => {
+  const etcd = await new Etcd().start();
+  const all = [];
+  try {
+    for (let i = 0; i < 2; ++i) all.push(await new Server([], etcd.store).start());
+    const leader = await leaderOf(all);
+    await withPage({server: all.find((one) => one !== leader), expected: /307|503/}, async (page) => {
+      await page.getByRole('button', {name: 'Stay here'}).click();
+      await page.locator('#notice', {hasText: 'Locks are shown by the leader'}).waitFor();
+      assert.equal(await page.locator('#notice a').getAttribute('href'), `${leader.url}/`);
+      await connection(page, 'standby');
+      assert.equal(await text(page.locator('#connection')), 'Standby');
+      for (const id of ['#sums', '#charts', '#feed-empty']) await page.locator(id).waitFor({state: 'hidden'});
+    });
+  } finally {
+    for (const each of all) await each.remove();
+    etcd.remove();
+  }
+});
+
 test('a page on a server that stands by follows to the leader, and when the leader is killed to the next one', async () => {
   const etcd = await new Etcd().start();
   const all = [];
