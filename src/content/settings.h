@@ -49,6 +49,7 @@ struct Settings {
   std::vector<std::string> read_roots;
   WithoutServer without_server = WithoutServer::wait;
   std::chrono::milliseconds visible_within{10'000};  // that another node's blob is to be seen in a root
+  std::chrono::milliseconds stalled_after{120'000};  // without a byte, a download is another's; 0: never
   std::chrono::milliseconds settled_after{20'000};   // of a server's life: before that, nothing is removed
   std::chrono::milliseconds keep_unused{0};          // 0: what this node does not use any more leaves at once
   int64_t keep_unused_bytes = 0;                     // at most; 0: no limit
@@ -61,7 +62,7 @@ struct Settings {
 
 struct CommandLine {
   std::optional<Settings> run;
-  std::string print;  // else: what --help or --version asked for
+  std::string print;                 // else: what --help or --version asked for
   std::vector<std::string> notices;  // where the environment wins over the file
 };
 
