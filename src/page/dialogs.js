@@ -9,14 +9,18 @@ export function askCredential(wasWrong) {
   byId('credential-error').textContent = wasWrong ? 'The server does not know this credential.' : '';
   input.value = '';
   return new Promise((resolve) => {
-    const noEscape = (event) => event.preventDefault();
-    dialog.addEventListener('cancel', noEscape);
+    const again = () => dialog.showModal();  // Escape closes it, whatever a listener for 'cancel' says
+    dialog.addEventListener('close', again);
     byId('credential-form').onsubmit = (event) => {
       event.preventDefault();
       const typed = input.value.trim();
       if (!typed) return;
+      if (!/^[\x21-\x7e]+$/.test(typed)) {  // no browser would send it
+        byId('credential-error').textContent = 'A credential has only letters, digits and signs of ASCII; this text has others.';
+        return;
+      }
       input.value = '';  // the field must not keep it
-      dialog.removeEventListener('cancel', noEscape);
+      dialog.removeEventListener('close', again);
       dialog.close();
       resolve(typed);
     };
