@@ -79,6 +79,7 @@ export class LockList {
     this.lanes = this.#pages.flatMap((page) => page.lanes);
     if (this.#query.sort) return;
     // Two pages that were read at different times may overlap.
-    this.lanes = this.lanes.filter((lane, i) => i === 0 || order(this.lanes[i - 1], lane) < 0);
+    let last = null;
+    this.lanes = this.lanes.filter((lane) => (last === null || order(last, lane) < 0) && (last = lane));
   }
 }

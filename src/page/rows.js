@@ -64,6 +64,7 @@ export class Rows {
     const {from, to} = this.window();
     const wanted = this.#lanes.slice(from, to);
     const keys = new Set(wanted.map(keyOf));
+    const focused = document.activeElement.closest('tr.lane');
     for (const [key, row] of this.#shown) {
       if (keys.has(key)) continue;
       row.element.remove();
@@ -82,6 +83,14 @@ export class Rows {
     this.#above.firstChild.style.height = `${from * this.#height}px`;
     this.#below.firstChild.style.height = `${(this.#lanes.length - to) * this.#height}px`;
     setAttribute(byId('table'), 'aria-rowcount', this.#lanes.length + 1);
+    if (focused && !focused.contains(document.activeElement)) this.#focusAgain(focused);
+  }
+
+  // A row that was moved loses the focus. When it is gone, the one in its place has it.
+  #focusAgain(row) {
+    const place = Math.min(row.getAttribute('aria-rowindex') - 2, this.#lanes.length - 1);
+    const heir = row.isConnected ? row : this.#shown.get(keyOf(this.#lanes[place] ?? {}))?.element;
+    heir?.querySelector('a').focus({preventScroll: true});
   }
 
   // Once a second, and only what is in view.

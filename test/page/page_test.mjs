@@ -146,6 +146,27 @@ test('a selected lock shows its queue in order and who uses it; the keyboard rea
   await page.locator('#detail').waitFor({state: 'hidden'});
 }));
 
+test('a focused row keeps the focus when it moves, and the one that takes its place has it when it goes', async () => {
+  for (const [name, waiting] of [['focus/a', 3], ['focus/b', 2], ['focus/c', 1]]) {
+    await server.lock('job', name, 'node-a');
+    for (let i = 0; i < waiting; ++i) await server.lock('job', name, `waits-${i}`);
+  }
+  const first = (page, name) => page.waitForFunction((wanted) => document.querySelector('tr.lane .id')?.textContent === wanted, name);
+  const focused = (page, name) => page.waitForFunction((wanted) => document.activeElement.textContent === wanted, name);
+  await withPage({hash: '#q=focus/&sort=queue'}, async (page) => {
+    await row(page, 'focus/c').locator('a').focus();
+    for (let i = 3; i < 8; ++i) await server.lock('job', 'focus/c', `waits-${i}`);
+    await first(page, 'focus/c');
+    await focused(page, 'focus/c');
+  });
+  await withPage({hash: '#q=focus/'}, async (page) => {
+    await row(page, 'focus/b').locator('a').focus();
+    for (const node_id of ['node-a', 'waits-0', 'waits-1']) await server.unlock('job', 'focus/b', node_id);
+    await row(page, 'focus/b').waitFor({state: 'detached'});
+    await focused(page, 'focus/c');
+  });
+});
+
 test('an admin breaks a hold with a reason, after being asked', () => withPage({hash: '#type=job&resource=stuck'}, async (page) => {
   await server.lock('job', 'stuck', 'node-dead');
   await server.lock('job', 'stuck', 'node-next');
@@ -237,7 +258,7 @@ test('a name that is not the server\'s is refused in its words, and nothing is c
 }}, async (page) => {
   await connection(page, 'refused');
   await page.locator('#notice', {hasText: '--host NAME'}).waitFor();
-  for (const id of ['#sums', '#charts', '#feed-empty']) await page.locator(id).waitFor({state: 'hidden'});
+  for (const id of ['#now', '#past', '#feed-empty']) await page.locator(id).waitFor({state: 'hidden'});
 }));
 
 test('asks for a credential once when the server wants one, and keeps it in memory only', async () => {
@@ -250,6 +271,13 @@ test('asks for a credential once when the server wants one, and keeps it in memo
     await withPage({server: own, expected: /40[13] \((Unauthorized|Forbidden)\)/}, async (page) => {
       await page.locator('#credential').waitFor();
       assert.equal(await page.locator('tr.lane').count(), 0);
+      for (let i = 0; i < 4; ++i) {
+        await page.keyboard.press('Escape');
+        await page.locator('#credential').waitFor();
+      }
+      await page.fill('#credential', 'ts_–dash');
+      await page.keyboard.press('Enter');
+      await page.locator('#credential-error', {hasText: 'ASCII'}).waitFor();
       await page.fill('#credential', secret());
       await page.keyboard.press('Enter');
       await page.locator('#credential-error', {hasText: 'does not know'}).waitFor();
@@ -288,12 +316,11 @@ test('with the credential of a node it shows that node\'s locks as they change, 
       await page.keyboard.press('Enter');
       await row(page, 'mine/first').waitFor();
       await connection(page, 'live');
-      for (const id of ['#sums', '#charts']) await page.locator(id).waitFor({state: 'hidden'});
+      for (const id of ['#now', '#past']) await page.locator(id).waitFor({state: 'hidden'});
       await own.lock('job', 'theirs/second', 'node-b');
       await own.lock('job', 'mine/second', 'node-a');
       await row(page, 'mine/second').waitFor();
       assert.equal(await page.locator('tr.lane', {hasText: 'theirs/'}).count(), 0);
-      assert.doesNotMatch(await text(page.locator('.about')), /·/, 'nothing follows the version');
       await own.unlock('job', 'mine/second', 'node-a');
       await page.locator('#feed li', {hasText: 'mine/second'}).waitFor();
       assert.equal(await page.locator('#credential-dialog').isVisible(), false);
@@ -344,7 +371,7 @@ test('a page that is told to stay with a server that stands by says so, and wher
       assert.equal(await page.locator('#notice a').getAttribute('href'), `${leader.url}/`);
       await connection(page, 'standby');
       assert.equal(await text(page.locator('#connection')), 'Standby');
-      for (const id of ['#sums', '#charts', '#feed-empty']) await page.locator(id).waitFor({state: 'hidden'});
+      for (const id of ['#now', '#past', '#feed-empty']) await page.locator(id).waitFor({state: 'hidden'});
     });
   } finally {
     for (const each of all) await each.remove();
@@ -409,6 +436,32 @@ async function leaderOf(servers) {
     await new Promise((done) => setTimeout(done, 50));
   }
 }
+
+test('when the first rows go, the pages behind them move up: no row is there twice', async () => {
+  const own = await new Server([], 'memory').start();
+  try {
+    await own.fill(600);
+    await withPage({server: own}, async (page) => {
+      const rowcount = (rows) => page.waitForFunction((wanted) => document.querySelector('#table').getAttribute('aria-rowcount') === wanted, String(rows + 1));
+      await row(page, 'bulk/000000').waitFor();
+      await page.waitForFunction(() => {
+        scrollTo(0, document.documentElement.scrollHeight);
+        return document.querySelector('#table').getAttribute('aria-rowcount') === '601';
+      });
+      await own.post('/batch', {requests: Array.from({length: 50}, (_, i) =>
+        ({call: 'unlock', type: 'job', resource_id: `bulk/${String(i).padStart(6, '0')}`, node_id: `node-${i}`}))});
+      await rowcount(550);
+      await page.locator('#matched', {hasText: /^550$/}).waitFor();
+      await page.evaluate(() => document.querySelector('#table').scrollIntoView());
+      await page.evaluate(() => scrollBy(0, 195 * 54));
+      await row(page, 'bulk/000250').waitFor();
+      const names = await page.locator('tr.lane .id').allTextContents();
+      assert.deepEqual(names, [...new Set(names)].sort());
+    });
+  } finally {
+    await own.remove();
+  }
+});
 
 test('ten thousand rows scroll, a few of them there at a time', async () => {
   const own = await new Server([], 'memory').start();
