@@ -20,6 +20,7 @@ constexpr auto kLateForgotten = 1min;  // a blob that nobody has asked about for
 // Not `pull`: that would be skipped. An operation without rules is a plain mutex.
 constexpr const char* kPullAgain = "pull-again";
 constexpr const char* kName = "node-name";
+constexpr const char* kNames = "turnstile-content/";  // before each node's; a credential must allow it
 
 }  // namespace
 
@@ -341,7 +342,7 @@ std::optional<std::string> LockArbiter::claim_name() {
   name_.reset();  // first: it has the same request id, and its end would end the next one
   LockRequest request;
   request.operation = kName;
-  request.resource = "turnstile-content/" + options_.node;
+  request.resource = kNames + options_.node;
   request.request_id = options_.identity;  // so that a restart of this plugin gets its own hold again
   request.lease = 30s;
   request.info = options_.machine;
@@ -350,14 +351,16 @@ std::optional<std::string> LockArbiter::claim_name() {
   if (grant && grant->hold) {
     name_ = std::move(grant->hold);
     name_life_ = asked_in;
+    name_is_open_ = false;
     let_in();
-    set_name_trouble(std::nullopt);
+    set_name_trouble(std::nullopt, {});
     return std::nullopt;
   }
   if (!grant && grant.error().code != ErrorCode::busy) {
-    note(grant.error());
+    name_refused(grant.error());
     return std::nullopt;
   }
+  name_is_open_ = false;
   const Expected<LaneStatus> status = server_->status(request.operation, request.resource);
   const std::string who = status && status->holder ? status->holder->info : "another machine";
   std::string wrong = fmt::format(
@@ -365,16 +368,33 @@ std::optional<std::string> LockArbiter::claim_name() {
       "this "
       "one another --node. If that one is gone for good, it is free after 30 seconds.",
       options_.node, who);
-  options_.metrics->set_lock_server(true, wrong);
-  set_name_trouble(wrong);
+  set_name_trouble(wrong, "two nodes of one name");
   return wrong;
+}
+
+void LockArbiter::name_refused(const ClientError& error) {
+  if (error.reason == "forbidden") {
+    // Not open: on disks of the nodes' own nothing else would tell two machines of one name apart. What the
+    // node has can be read meanwhile.
+    set_name_trouble(fmt::format("The lock server does not let this node take its own name: {}. If its "
+                                 "credential has `resources`, add \"{}\" to them.",
+                                 error.message, kNames),
+                     "this node may not take its name");
+    return;
+  }
+  note(error);
+  if (error.code != ErrorCode::refused && error.code != ErrorCode::invalid) return;  // it was not asked
+  // It says nothing about the name. A server that is full must not keep this node from giving something up.
+  if (!std::exchange(name_is_open_, true))
+    log_warning("the lock server refuses this node's name; another machine of this name would not be noticed",
+                {{"error", error.message}});
 }
 
 bool LockArbiter::has_its_name() {
   if (options_.identity.empty()) return true;
   if (name_trouble()) return false;
   const Locked lock(name_mutex_);
-  return name_ && name_->is_believed();
+  return name_is_open_ || (name_ && name_->is_believed());
 }
 
 std::optional<std::string> LockArbiter::name_trouble() const {
@@ -382,9 +402,10 @@ std::optional<std::string> LockArbiter::name_trouble() const {
   return name_trouble_;
 }
 
-void LockArbiter::set_name_trouble(std::optional<std::string> trouble) {
+void LockArbiter::set_name_trouble(std::optional<std::string> trouble, const char* headline) {
+  if (trouble) options_.metrics->set_lock_server(true, trouble);
   const Locked lock(trouble_mutex_);
-  if (trouble && !name_trouble_) log_error("two nodes of one name", {{"error", *trouble}});
+  if (trouble && !name_trouble_) log_error(headline, {{"error", *trouble}});
   if (!trouble && name_trouble_) log_info("this node's name is its own again");
   name_trouble_ = std::move(trouble);
 }

@@ -65,8 +65,8 @@ class LockArbiter final : public Arbiter {
   void look_after() override;
 
   // Makes this node's name this plugin's. What is wrong: another plugin, on another machine or with another
-  // --state, has it; until that has ended no use begins here. No answer from the server is not wrong; it is
-  // asked again later.
+  // --state, has it; until that has ended no use begins here. No answer from the server is not wrong, nor is
+  // a refusal; it is asked again later.
   std::optional<std::string> claim_name() TS_EXCLUDES(name_mutex_, trouble_mutex_);
 
  private:
@@ -104,7 +104,9 @@ class LockArbiter final : public Arbiter {
   bool count_use(const Digest& digest);
 
   std::optional<std::string> name_trouble() const TS_EXCLUDES(trouble_mutex_);
-  void set_name_trouble(std::optional<std::string> trouble) TS_EXCLUDES(trouble_mutex_);
+  // `headline`: of the line in the log.
+  void set_name_trouble(std::optional<std::string> trouble, const char* headline) TS_EXCLUDES(trouble_mutex_);
+  void name_refused(const ClientError& error) TS_REQUIRES(name_mutex_) TS_EXCLUDES(trouble_mutex_);
 
   // Asks the server whether it is there and what it is. What is wrong with it.
   std::optional<std::string> check_server();
@@ -137,7 +139,8 @@ class LockArbiter final : public Arbiter {
 
   Mutex name_mutex_;
   std::unique_ptr<ServerHold> name_ TS_GUARDED_BY(name_mutex_);
-  std::string name_life_ TS_GUARDED_BY(name_mutex_);  // of the server, which has it in its state
+  bool name_is_open_ TS_GUARDED_BY(name_mutex_) = false;  // the server cannot keep it for anybody now
+  std::string name_life_ TS_GUARDED_BY(name_mutex_);      // of the server, which has it in its state
   mutable Mutex trouble_mutex_;
   std::optional<std::string> name_trouble_ TS_GUARDED_BY(trouble_mutex_);  // as last heard
 

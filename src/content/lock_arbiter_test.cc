@@ -18,8 +18,10 @@ class FaultyServer final : public LockServer {
   bool loses_cancels = false;  // then a delete that is not wanted any more waits for its turn
   std::string life_id = "1";
   std::optional<bool> keeps_references{};
+  std::optional<ClientError> refuses_names{};
 
   Expected<Grant> try_lock(const LockRequest& request) override {
+    if (refuses_names && request.operation == "node-name") return std::unexpected(*refuses_names);
     if (!loses_cancels || request.operation != operations::kDelete) return server_.try_lock(request);
     LockRequest stays = request;
     stays.stay_when_busy = true;
@@ -53,7 +55,8 @@ struct Faulty : Cluster {
   LockClient c = client("c");
   Expected<LockResult> pull = c.try_lock({.operation = "pull", .resource = blob_name(), .scope = "resource"});
   FaultyServer* server = new FaultyServer(*this, "a");
-  LockArbiter a{std::unique_ptr<LockServer>(server), {.node = "a"}};
+  LockArbiter a{std::unique_ptr<LockServer>(server),
+                {.node = "a", .identity = "one", .machine = "the machine one"}};
 
   Names users() { return c.references(blob_name())->nodes; }
 };
@@ -432,6 +435,31 @@ TEST(LockArbiter, AServerThatHasBegunAnewIsAskedAgainWhoseTheNameIs) {
   ASSERT_TRUE(one.is_settled_now());
   EXPECT_TRUE(one.claim_name()) << "it is not believed for the rest of its lease";
   EXPECT_FALSE(one.has_its_name());
+}
+
+TEST(LockArbiter, WhoMayNotTakeItsNameIsToldWhatItsCredentialLacks) {
+  Faulty cluster;
+  cluster.server->refuses_names = ClientError{ErrorCode::unauthenticated, "not yours", "forbidden", {}};
+  EXPECT_FALSE(cluster.a.claim_name()) << "it starts, and what it has can be read";
+  EXPECT_FALSE(cluster.a.has_its_name());
+  const Decision pull = cluster.a.begin_write(kBlob, 6);
+  EXPECT_EQ(pull.kind, Kind::error);
+  EXPECT_NE(pull.why.find("add \"turnstile-content/\""), std::string::npos) << pull.why;
+  cluster.server->refuses_names.reset();
+  EXPECT_FALSE(cluster.a.claim_name());
+  EXPECT_TRUE(cluster.a.has_its_name());
+  EXPECT_EQ(cluster.a.begin_write(kBlob, 6).kind, Kind::wait);
+}
+
+TEST(LockArbiter, AServerWithoutRoomForItsNameKeepsNoNodeFromGivingSomethingUp) {
+  Faulty cluster;
+  cluster.server->refuses_names = ClientError{ErrorCode::refused, "full", "too_many_requests", {}};
+  EXPECT_FALSE(cluster.a.has_its_name()) << "nobody has been asked";
+  EXPECT_FALSE(cluster.a.claim_name());
+  EXPECT_TRUE(cluster.a.has_its_name());
+  cluster.server->refuses_names = ClientError{ErrorCode::busy, "another has it", "busy", {}};
+  EXPECT_TRUE(cluster.a.claim_name());
+  EXPECT_FALSE(cluster.a.has_its_name());
 }
 
 TEST(LockArbiter, P9_WhatTheNodeHasNeedsNoServer) {
