@@ -29,6 +29,12 @@ export function seen() {
   });
 }
 
+// These children, in this order; one that is there already is not touched, and so keeps focus and selection.
+export function arrange(parent, children) {
+  for (const child of [...parent.children]) if (!children.includes(child)) child.remove();
+  children.forEach((child, i) => { if (parent.children[i] !== child) parent.insertBefore(child, parent.children[i] ?? null); });
+}
+
 // Changes only what is different, so that a selection or a screen reader is not disturbed every second.
 export function setText(element, text) {
   if (element.textContent !== text) element.textContent = text;

@@ -14,7 +14,7 @@ export const stateOf = (lane) => (lane.completion && lane.state === 'completed' 
 export const queueLength = (lane) => lane.queue_length ?? lane.queue.length;
 
 export function progressText(holder) {
-  if (holder?.total === undefined || holder.total === 0) return holder?.done ? count(holder.done) : '';
+  if (holder?.total === undefined || holder.total === 0) return holder?.done ? `${count(holder.done)} so far` : '';
   const percent = Math.min(100, Math.floor((100 * holder.done) / holder.total));
   const large = holder.total >= 1 << 20;
   const [done, total] = large ? [bytes(holder.done), bytes(holder.total)] : [count(holder.done), count(holder.total)];

@@ -167,6 +167,32 @@ test('a focused row keeps the focus when it moves, and the one that takes its pl
   });
 });
 
+test('a lock that changes all the time may be read: a selection stays, the button stays, and it is not asked about at each change',
+  () => withPage({hash: '#type=job&resource=restless'}, async (page) => {
+    const {token} = await server.lock('job', 'restless', 'node-a', {lease_ms: 600000});
+    await page.locator('#break').waitFor();
+    await page.evaluate(() => {
+      getSelection().selectAllChildren(document.querySelector('#detail .facts .node'));
+      document.querySelector('#break').kept = true;
+    });
+    let asked = 0;
+    page.on('request', (request) => { if (request.url().includes('/lock/status')) ++asked; });
+    const began = Date.now();
+    for (let done = 1; done <= 40; ++done) {
+      await server.post('/renew', {type: 'job', resource_id: 'restless', node_id: 'node-a', token, done});
+      await server.lock('job', 'restless', `waits-${done}`);
+      await server.post('/cancel', {type: 'job', resource_id: 'restless', node_id: `waits-${done}`});
+    }
+    await server.lock('job', 'restless', 'node-b');
+    await page.locator('#detail .queue .node', {hasText: 'node-b'}).waitFor();
+    await page.locator('#detail .progress', {hasText: '40 so far'}).waitFor();
+    assert.equal(await page.locator('#detail progress').count(), 0, 'nobody knows of how much');
+    assert.equal(await page.evaluate(() => getSelection().toString()), 'node-a');
+    assert.ok(await page.evaluate(() => document.querySelector('#break').kept));
+    const most = (Date.now() - began) / 300 + 1;
+    assert.ok(asked <= most, `asked ${asked} times, ${most} are enough`);
+  }));
+
 test('an admin breaks a hold with a reason, after being asked', () => withPage({hash: '#type=job&resource=stuck'}, async (page) => {
   await server.lock('job', 'stuck', 'node-dead');
   await server.lock('job', 'stuck', 'node-next');
