@@ -35,7 +35,7 @@ Outcome<void> BlobStore::take_possession(const std::string& id, const std::strin
     }
     const Outcome<UniqueFd> file = uses_.open_file(unfinished, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (!file) return std::unexpected(file.error());
-    if (const Outcome<void> written = write_at(file->get(), 0, text); !written) return written;
+    if (const Outcome<void> written = write_at(file->get(), 0, text, kOwner); !written) return written;
     if (::fsync(file->get()) != 0) return fail_errno("sync", kOwner, errno);
     const Outcome<void> moved =
         found ? uses_.move(unfinished, uses_, kOwner) : uses_.move_no_replace(unfinished, uses_, kOwner);

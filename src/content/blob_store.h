@@ -98,7 +98,8 @@ class BlobStore {
   Outcome<bool> take_second_name(const std::string& node, const Digest& digest,
                                  const std::string& life) const;
   // This node's second names belong to one --state (`id`), which knows what they are for. Error
-  // failed_precondition: to that of another machine, whose name is in the message.
+  // failed_precondition: to that of another machine, whose name is in the message; resource_exhausted: to
+  // nobody else, but that cannot be written down now. May be repeated.
   Outcome<void> take_possession(const std::string& id, const std::string& machine) const;
   // Says of this node's second names that this life of the server counts them all. Empty: not all of them.
   Outcome<void> set_confirmed_by(const std::string& life) const;

@@ -138,6 +138,24 @@ TEST(BlobStore, SecondNamesOfAnotherMachineAreNotTakenOver) {
   EXPECT_TRUE(again.take_possession("112", "the machine two"));
 }
 
+TEST(BlobStore, AFullDiskIsNoOtherOwner) {
+  const TestDirectory directory;
+  const SmallDisk disk(directory / "disk");
+  if (!disk.is_there()) GTEST_SKIP() << "mounting is not permitted here";
+  const BlobStore store = open_blobs(directory / "disk");
+  disk.fill();
+  const Outcome<void> taken = store.take_possession("11", "the machine one");
+  ASSERT_FALSE(taken);
+  EXPECT_EQ(taken.error().code, ErrorClass::resource_exhausted);
+  EXPECT_NE(taken.error().message.find("owner"), std::string::npos) << taken.error().message;
+  disk.make_room();
+  EXPECT_TRUE(store.take_possession("11", "the machine one"));
+  disk.fill();
+  EXPECT_TRUE(store.take_possession("11", "the machine one")) << "nothing is to be written";
+  EXPECT_EQ(store.take_possession("11", "another place").error().code, ErrorClass::resource_exhausted);
+  EXPECT_EQ(store.take_possession("112", "the machine two").error().code, ErrorClass::failed_precondition);
+}
+
 TEST(BlobStore, ADiskThatIsNotMountedIsNotTakenForAnEmptyOne) {
   const TestDirectory directory;
   const auto open = [&](bool used) { return BlobStore::open({directory / "root", {}, "node-a", used}); };

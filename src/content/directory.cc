@@ -173,12 +173,12 @@ Outcome<void> Directory::sync() const {
   return {};
 }
 
-Outcome<void> write_at(int fd, int64_t offset, std::string_view bytes) {
+Outcome<void> write_at(int fd, int64_t offset, std::string_view bytes, std::string_view name) {
   while (!bytes.empty()) {
     const ssize_t written = ::pwrite(fd, bytes.data(), bytes.size(), offset);
     if (written < 0 && errno == EINTR) continue;
-    if (written < 0) return fail_errno("write to", "the ingest", errno);
-    if (written == 0) return fail_errno("write to", "the ingest", ENOSPC);
+    if (written < 0) return fail_errno("write to", name, errno);
+    if (written == 0) return fail_errno("write to", name, ENOSPC);
     bytes.remove_prefix(size_t(written));
     offset += written;
   }

@@ -70,7 +70,8 @@ class Directory {
 };
 
 // Reading and writing whole ranges. A short read means the end of the file.
-Outcome<void> write_at(int fd, int64_t offset, std::string_view bytes);
+// `name`: for messages.
+Outcome<void> write_at(int fd, int64_t offset, std::string_view bytes, std::string_view name = "the ingest");
 Outcome<size_t> read_at(int fd, int64_t offset, std::span<char> into);
 Outcome<struct stat> look_at(int fd);
 

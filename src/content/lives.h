@@ -47,6 +47,7 @@ class Lives {
     std::chrono::milliseconds courtesy{250};
     std::chrono::milliseconds keep_unused{0};  // 0: what nobody here uses leaves at once
     int64_t keep_unused_bytes = 0;             // at most; 0: no limit
+    std::string machine{};                     // in whose name the second names are owned; empty: nobody's
     std::function<Clock::time_point()> now = [] { return Clock::now(); };
   };
   Lives(const BlobStore& blobs, NodeState& state, Arbiter& arbiter, Metrics& metrics, Options options);
@@ -121,6 +122,7 @@ class Lives {
 
   static std::unexpected<ContentError> not_safe(const Digest& digest);
   void give_up(const Digest& digest, bool noted, bool may_count) TS_EXCLUDES(mutex_);
+  void take_possession();
   void tell() TS_EXCLUDES(mutex_);
   // A use that is confirmed: its file is put right.
   void look_after_file(const Digest& digest) TS_EXCLUDES(mutex_);
@@ -161,6 +163,8 @@ class Lives {
   Mutex said_mutex_;
   int unsaid_ TS_GUARDED_BY(said_mutex_) = 0;                   // uses that are on their way
   std::optional<std::string> said_ TS_GUARDED_BY(said_mutex_);  // by which life all uses are confirmed
+
+  Clock::time_point possession_due_{};  // work()'s
 
   Mutex wake_mutex_;
   std::condition_variable_any wake_, settled_;

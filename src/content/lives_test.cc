@@ -88,6 +88,20 @@ TEST_F(LivesTest, AUseThatNobodyConfirmsIsSafeByItsSecondName) {
   EXPECT_EQ(a->lives().unconfirmed(), 0u);
 }
 
+TEST_F(LivesTest, OnceAFullDiskHasRoomAgainItIsWrittenDownWhoseSecondNamesTheseAre) {
+  Lives::Clock::time_point now{};
+  const fs::path owner = root_ + "/uses/a/owner";
+  fs::create_directories(owner);  // stands for a disk that takes no file
+  const auto a = open("a", {}, {.machine = "the machine", .now = [&] { return now; }});
+  (void)a->lives().work();
+  fs::remove(owner);
+  (void)a->lives().work();
+  EXPECT_FALSE(fs::exists(owner)) << "not again and again";
+  now += 2min;
+  (void)a->lives().work();
+  EXPECT_TRUE(file_text(owner).ends_with("\nthe machine\n"));
+}
+
 TEST_F(LivesTest, WithoutASecondNameAUseThatNobodyConfirmsIsNone) {
   put_file(blob_path(directory_ / "other", digest_), "abc");
   script_.confirmed = false;

@@ -108,13 +108,16 @@ int run(const Settings& settings, const std::vector<std::string>& notices) {
   Outcome<BlobStore> blobs = BlobStore::open({settings.root, settings.read_roots, settings.node, used});
   if (!blobs) return fail_with(blobs.error().message);
   const Identity identity = identity_of(settings.state);
-  if (const Outcome<void> ours = blobs->take_possession((*state)->id(), identity.for_people); !ours)
-    return fail_with(ours.error().message);
+  // Before the lock server is asked: another machine of this name must not take its place there. On a full
+  // disk, too, containerd must be able to read and to remove images; then Lives tries again.
+  const Outcome<void> ours = blobs->take_possession((*state)->id(), identity.for_people);
+  if (!ours && ours.error().code != ErrorClass::resource_exhausted) return fail_with(ours.error().message);
   Arbitration arbitration = make_arbiter(settings, identity, metrics);
   if (!arbitration.arbiter) return fail_with(arbitration.error, arbitration.exit_code);
   Lives::Options lives;
   lives.keep_unused = settings.keep_unused;
   lives.keep_unused_bytes = settings.keep_unused_bytes;
+  lives.machine = identity.for_people;
   ContentStore store(std::move(*blobs), std::move(*state), std::move(arbitration.arbiter), metrics, lives);
   if (const Outcome<void> started = store.start(); !started) return fail_with(started.error().message);
   store.start_thread();

@@ -3,7 +3,6 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
-#include <sys/mount.h>
 
 #include "content/test_directory.h"
 #include "refcount/sqlite_connection.h"
@@ -39,29 +38,6 @@ TEST(NodeState, HasAnIdOfItsOwnThatARestartKeeps) {
   EXPECT_EQ((*NodeState::open(directory / "a"))->id(), id);
   EXPECT_NE((*NodeState::open(directory / "b"))->id(), id);
 }
-
-// A disk of 8 MiB of its own.
-class SmallDisk {
- public:
-  explicit SmallDisk(std::string path) : path_(std::move(path)) {
-    std::filesystem::create_directory(path_);
-    is_there_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=8m") == 0;
-  }
-  ~SmallDisk() {
-    if (is_there_) ::umount(path_.c_str());
-  }
-  bool is_there() const { return is_there_; }
-  void fill() const {
-    const UniqueFd file(::open((path_ + "/filler").c_str(), O_WRONLY | O_CREAT | O_APPEND, 0600));
-    const std::string page(4096, 'x');
-    while (::write(file.get(), page.data(), page.size()) > 0) {
-    }
-  }
-
- private:
-  const std::string path_;
-  bool is_there_ = false;
-};
 
 BlobInfo info_of(const std::string& bytes) {
   return {digest_of(bytes), int64_t(bytes.size()), Timestamp::now(), Timestamp::now(), {}};

@@ -14,6 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kTick = 250ms;
 constexpr size_t kBatch = 500;
+constexpr auto kPossessionAgain = 1min;
 constexpr auto kQuick = 25ms;  // containerd's content lock is held meanwhile
 
 }  // namespace
@@ -33,6 +34,7 @@ void Lives::run(const std::stop_token& stop) {
 
 bool Lives::work() {
   arbiter_.look_after();
+  take_possession();
   const std::string now_asked = arbiter_.life();
   if (arbiter_.has_forgotten()) {
     const Locked lock(mutex_);
@@ -43,6 +45,14 @@ bool Lives::work() {
   let_go_of_kept();
   const bool all_settled = settle_all();
   return !all_settled || unconfirmed() > 0;
+}
+
+// main() has done so, unless the disk was full.
+void Lives::take_possession() {
+  if (options_.machine.empty() || possession_due_ > options_.now()) return;
+  const Outcome<void> ours = blobs_.take_possession(state_.id(), options_.machine);
+  possession_due_ = ours ? Clock::time_point::max() : options_.now() + kPossessionAgain;
+  if (!ours) log_warning("others cannot see whose second names these are", {{"error", ours.error().message}});
 }
 
 // ---- What is in use is told, until it is confirmed.

@@ -3,6 +3,7 @@
 
 #include <gtest/gtest.h>
 #include <stdlib.h>
+#include <sys/mount.h>
 
 #include <filesystem>
 #include <fstream>
@@ -27,6 +28,32 @@ class TestDirectory {
 
  private:
   std::filesystem::path path_;
+};
+
+// A disk of 8 MiB of its own.
+class SmallDisk {
+ public:
+  explicit SmallDisk(std::string path) : path_(std::move(path)) {
+    std::filesystem::create_directory(path_);
+    is_there_ = ::mount("tmpfs", path_.c_str(), "tmpfs", 0, "size=8m") == 0;
+  }
+  ~SmallDisk() {
+    if (is_there_) ::umount(path_.c_str());
+  }
+  bool is_there() const { return is_there_; }  // else mounting is not permitted here
+  void fill() const {
+    const UniqueFd file(::open(filler().c_str(), O_WRONLY | O_CREAT | O_APPEND | O_CLOEXEC, 0600));
+    const std::string page(4096, 'x');
+    while (::write(file.get(), page.data(), page.size()) > 0) {
+    }
+  }
+  void make_room() const { std::filesystem::remove(filler()); }
+
+ private:
+  std::string filler() const { return path_ + "/filler"; }
+
+  const std::string path_;
+  bool is_there_ = false;
 };
 
 inline Digest digest_of(std::string_view bytes, Algorithm algorithm = Algorithm::sha256) {
