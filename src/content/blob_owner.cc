@@ -29,9 +29,9 @@ Outcome<void> BlobStore::take_possession(const std::string& id, const std::strin
       return fail(
           ErrorClass::failed_precondition,
           fmt::format("{0} belongs to {1}: two nodes of one name would lose content. Give this one another "
-                      "--node. If that one is gone for good, or its --state is, remove {0}/{2} and start "
-                      "again: what it used is given up then",
-                      uses_.path(), who.empty() ? "another machine" : who, kOwner));
+                      "--node. If that one is gone for good, or its --state is, remove {0}/{2}, run "
+                      "`turnstile refs --release-node {3}` and start again: what it used is given up then",
+                      uses_.path(), who.empty() ? "another machine" : who, kOwner, node_));
     }
     const Outcome<UniqueFd> file = uses_.open_file(unfinished, O_WRONLY | O_CREAT | O_TRUNC, 0644);
     if (!file) return std::unexpected(file.error());

@@ -192,7 +192,7 @@ class TheSameNameTwice(BadDay):
         self.assertFalse(started, "two machines are one node:\n" + read(second.log))
         self.assertIn(os.uname().nodename, read(second.log), "which machine has the name")
         owner = os.path.join(self.cluster.directory, "shared/uses", a.name, "owner")
-        self.assertIn(f"remove {owner} and start again", read(second.log))
+        self.assertIn(f"remove {owner}, run `turnstile refs --release-node {a.name}` and start again", read(second.log))
         a.start_plugin()
         self.assert_still_has(a, blobs)
         self.end(ref, blobs, a)
