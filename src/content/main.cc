@@ -121,7 +121,8 @@ int run(const Settings& settings, const std::vector<std::string>& notices) {
   ContentStore store(std::move(*blobs), std::move(*state), std::move(arbitration.arbiter), metrics, lives);
   if (const Outcome<void> started = store.start(); !started) return fail_with(started.error().message);
   store.start_thread();
-  const Result<std::unique_ptr<Server>> server = Server::start(store, settings.socket, std::move(*listener));
+  const Result<std::unique_ptr<Server>> server =
+      Server::start(store, settings.socket, std::move(*listener), settings.stalled_after);
   if (!server) return fail_with(server.error().message);
   std::optional<BackgroundVerification> verification;
   if (settings.verify_every.count() > 0) verification.emplace(store, *metrics, settings.verify_every);

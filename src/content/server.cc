@@ -64,13 +64,13 @@ Result<void> check_passed(const UniqueFd& passed, const std::filesystem::path& p
 
 }  // namespace
 
-Result<std::unique_ptr<Server>> Server::start(ContentStore& store, const std::string& socket,
-                                              UniqueFd passed) {
+Result<std::unique_ptr<Server>> Server::start(ContentStore& store, const std::string& socket, UniqueFd passed,
+                                              std::chrono::milliseconds stalled_after) {
   const Result<std::filesystem::path> path = prepare_path(socket);
   if (!path) return std::unexpected(path.error());
   if (passed.is_open())
     if (Result<void> good = check_passed(passed, *path); !good) return std::unexpected(good.error());
-  std::unique_ptr<Server> server(new Server(content_methods(store)));
+  std::unique_ptr<Server> server(new Server(content_methods(store, stalled_after)));
   const rpc::Limits limits{.max_message = kMaxMessage};
   Result<std::unique_ptr<rpc::Server>> calls =
       passed.is_open() ? rpc::Server::start(std::move(passed), server->methods_, limits)

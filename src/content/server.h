@@ -18,9 +18,10 @@ namespace turnstile::content {
 class Server {
  public:
   // `socket`: a path. Its directory is made if missing; one that others may write to is refused. `passed`:
-  // that socket, if somebody else has made it already.
+  // that socket, if somebody else has made it already. `stalled_after` as in service.h.
   static Result<std::unique_ptr<Server>> start(ContentStore& store, const std::string& socket,
-                                               UniqueFd passed = {});
+                                               UniqueFd passed = {},
+                                               std::chrono::milliseconds stalled_after = {});
 
   // Takes no new calls, and gives those under way a moment to end.
   void stop();

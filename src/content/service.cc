@@ -183,11 +183,15 @@ wire::WriteContentResponse to_wire(wire::WriteAction action, const WriteAnswer& 
   return response;
 }
 
-rpc::Status write(ContentStore& store, rpc::Call& call) {
+rpc::Status write(ContentStore& store, std::chrono::milliseconds stalled_after, rpc::Call& call) {
   WriteSession session(store);
   std::string bytes;  // both are kept over the messages, for their memory
   wire::WriteContentRequest request;
-  while (!session.committed() && call.read(bytes)) {
+  const auto read = [&] {
+    if (stalled_after.count() > 0 && !call.wait_to_read(stalled_after)) session.stalled();
+    return call.read(bytes);
+  };
+  while (!session.committed() && read()) {
     if (!request.ParseFromString(bytes)) return bad_message();
     if (request.action() < wire::STAT || request.action() > wire::COMMIT)
       return {rpc::Code::invalid_argument, "unknown action"};
@@ -213,7 +217,7 @@ rpc::Status to_status(const ContentError& error) {
   return {code_of(error.code), error.message};
 }
 
-rpc::Methods content_methods(ContentStore& store) {
+rpc::Methods content_methods(ContentStore& store, std::chrono::milliseconds stalled_after) {
   const std::string service = "/containerd.services.content.v1.Content/";
   rpc::Methods methods;
   methods[service + "Info"] = quick(store, info);  // what a node has is known in memory
@@ -224,7 +228,8 @@ rpc::Methods content_methods(ContentStore& store) {
   methods[service + "ListStatuses"] = unary(store, list_statuses);
   methods[service + "Abort"] = unary(store, abort);
   methods[service + "List"] = {.run = [&store](rpc::Call& call) { return list(store, call); }};
-  methods[service + "Write"] = {.run = [&store](rpc::Call& call) { return write(store, call); }};
+  methods[service + "Write"] = {
+      .run = [&store, stalled_after](rpc::Call& call) { return write(store, stalled_after, call); }};
   return methods;
 }
 

@@ -10,6 +10,8 @@ namespace turnstile::content {
 rpc::Status to_status(const ContentError& error);
 
 // `store` must outlive them.
-rpc::Methods content_methods(ContentStore& store);
+// `stalled_after`: so long containerd may send nothing of a blob before other nodes may write it; 0: for
+// ever.
+rpc::Methods content_methods(ContentStore& store, std::chrono::milliseconds stalled_after);
 
 }  // namespace turnstile::content

@@ -39,6 +39,8 @@ constexpr Row kRows[] = {
     {"without-server", "wait|pull",
      "while no server can be reached: make containerd wait, or pull alone (wait)"},
     {"visible-within", "DURATION", "how long a mount may take to show what another node has written (10s)"},
+    {"stalled-after", "DURATION",
+     "let another node download a blob of which nothing has come for so long (2m; 0s: never)"},
     {"settled-after", "DURATION",
      "without hard links: remove nothing for this long after the server's start (20s)"},
     {"keep-unused", "DURATION", "how long to keep blobs that this node no longer uses (0s: not at all)"},
@@ -236,6 +238,7 @@ Result<void> read_bytes(const Values& values, const std::string& name, int64_t& 
 
 Result<void> read_keeping(const Values& values, Settings& settings) {
   for (const auto& [name, member] : {std::pair{"visible-within", &Settings::visible_within},
+                                     {"stalled-after", &Settings::stalled_after},
                                      {"settled-after", &Settings::settled_after},
                                      {"keep-unused", &Settings::keep_unused},
                                      {"verify-every", &Settings::verify_every}})

@@ -26,15 +26,17 @@ std::vector<const char*> with(std::vector<const char*> more) {
 }
 
 TEST(Settings, ComeFromFlags) {
-  const Result<CommandLine> line = read(
-      with({"--server", "http://a,http://b", "--read-root", "/x", "--read-root", "/y", "--without-server",
-            "pull", "--log-level", "error", "--visible-within", "3s", "--metrics-listen", "127.0.0.1:0"}));
+  const Result<CommandLine> line =
+      read(with({"--server", "http://a,http://b", "--read-root", "/x", "--read-root", "/y",
+                 "--without-server", "pull", "--log-level", "error", "--visible-within", "3s",
+                 "--stalled-after", "5m", "--metrics-listen", "127.0.0.1:0"}));
   ASSERT_TRUE(line && line->run) << line.error().message;
   EXPECT_EQ(line->run->servers, (std::vector<std::string>{"http://a", "http://b"}));
   EXPECT_EQ(line->run->read_roots, (std::vector<std::string>{"/x", "/y"}));
   EXPECT_EQ(line->run->without_server, WithoutServer::pull);
   EXPECT_EQ(line->run->log_level, LogLevel::error);
   EXPECT_EQ(line->run->visible_within, std::chrono::seconds(3));
+  EXPECT_EQ(line->run->stalled_after, std::chrono::minutes(5));
   EXPECT_EQ(line->run->metrics_listen, "127.0.0.1:0");
 }
 

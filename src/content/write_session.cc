@@ -171,6 +171,12 @@ void WriteSession::catch_up(std::string_view data) {
     log_warning("an ingest cannot be read", {{"ref", ref_}, {"error", hashed.error().message}});
 }
 
+void WriteSession::stalled() {
+  if (!ask_) return;
+  log_warning("a download has stalled; another node may take it over", {{"ref", ref_}});
+  ask_.failed("stalled");
+}
+
 Outcome<WriteAnswer> WriteSession::commit_written(const WriteMessage& message) {
   if (const Outcome<void> labels = check_labels(message.labels); !labels)
     return std::unexpected(labels.error());

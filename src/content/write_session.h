@@ -45,6 +45,9 @@ class WriteSession {
   Outcome<WriteAnswer> handle(const WriteMessage& message);
   // Hashes what was written, while the client works on the answer. `data`: of the message just handled.
   void catch_up(std::string_view data);
+  // Nothing has come for long: the right is given away, so that the next node need not wait. What was written
+  // stays, and the stream may go on; its commit asks anew.
+  void stalled();
   bool committed() const { return committed_; }
 
  private:

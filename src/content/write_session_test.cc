@@ -102,6 +102,25 @@ TEST_F(WriteSessionTest, AStreamThatEndsWithoutCommitFreesTheTicketAndKeepsTheBy
   EXPECT_FALSE(node_->info(digest_));
 }
 
+TEST_F(WriteSessionTest, AStalledStreamGivesItsRightAwayAndAsksAnewBeforeItPublishes) {
+  WriteSession session(*node_);
+  ASSERT_TRUE(session.handle(stat(ref_)));
+  ASSERT_TRUE(session.handle(write(0, "lay")));
+  session.stalled();
+  session.stalled();
+  EXPECT_EQ(heard(), (std::vector<std::string>{"write", "failed: stalled"}));
+  EXPECT_EQ(node_->status(ref_)->offset, 3) << "what was written stays";
+  ASSERT_TRUE(session.handle(write(3, "er"))) << "it may go on";
+
+  script_.write = Decision::Kind::wait;  // another node has taken over
+  EXPECT_EQ(session.handle(commit(5, digest_.text())).error().code, ErrorClass::unavailable);
+  EXPECT_FALSE(std::filesystem::exists(blob_path(directory_ / "root", digest_)));
+  script_.write = Decision::Kind::write;  // it has failed
+  EXPECT_TRUE(session.handle(commit(5, digest_.text())));
+  EXPECT_EQ(script_.heard.back(), "succeeded");
+  EXPECT_TRUE(node_->info(digest_));
+}
+
 TEST_F(WriteSessionTest, BytesOfAnotherDigestAreAFailureThatOthersAreToldOfAtOnce) {
   WriteSession session(*node_);
   ASSERT_TRUE(session.handle(stat(ref_)));

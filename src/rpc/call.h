@@ -1,6 +1,7 @@
 // What the code behind a gRPC method sees: messages in, messages out, and the status it ends with.
 #pragma once
 
+#include <chrono>
 #include <functional>
 #include <map>
 #include <memory>
@@ -39,6 +40,8 @@ struct Message {
 // One call under way. Threads: one at a time.
 class Call {
  public:
+  // Waits until read() would not. False: nothing has come for that long.
+  virtual bool wait_to_read(std::chrono::milliseconds time) = 0;
   // The next message of the client's, in place of what `message` held; its memory is used again. False: there
   // is no further one, or the client has gone.
   virtual bool read(std::string& message) = 0;

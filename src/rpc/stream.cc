@@ -8,12 +8,16 @@
 
 namespace turnstile::rpc {
 
+bool Stream::wait_to_read(std::chrono::milliseconds time) {
+  const Locked lock(mutex_);
+  return changed_.wait_for(mutex_, time, [this]() TS_NO_ANALYSIS { return can_read(); });
+}
+
 bool Stream::read(std::string& message) {
   bool grant = false;
   {
     const Locked lock(mutex_);
-    changed_.wait(mutex_,
-                  [this]() TS_NO_ANALYSIS { return !inbox_.empty() || request_ended_ || cancelled_; });
+    changed_.wait(mutex_, [this]() TS_NO_ANALYSIS { return can_read(); });
     if (inbox_.empty() || cancelled_) return false;
     std::swap(message, inbox_.front());
     if (inbox_.front().capacity() > spare_.capacity()) spare_ = std::move(inbox_.front());

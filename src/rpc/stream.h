@@ -21,13 +21,15 @@ struct Sendable {
 // window's worth of messages behind it, and no more (of empty ones that is seven times their bytes). Towards
 // the client write() waits above kMaxUnsent bytes.
 //
-// Threads: read(), write() and finish() by the one that runs the method; all else by the loop.
+// Threads: wait_to_read(), read(), write() and finish() by the one that runs the method; all else by the
+// loop.
 class Stream final : public Call {
  public:
   // `something_to_do` is called, by the method's thread, when the loop should look again.
   Stream(int32_t id, size_t max_message, std::function<void()> something_to_do)
       : id_(id), something_to_do_(std::move(something_to_do)), reader_(max_message) {}
 
+  bool wait_to_read(std::chrono::milliseconds time) override;
   bool read(std::string& message) override;
   bool write(Message message) override;
   void finish(Status status);
@@ -67,6 +69,7 @@ class Stream final : public Call {
     size_t size = 0;
   };
 
+  bool can_read() const TS_REQUIRES(mutex_) { return !inbox_.empty() || request_ended_ || cancelled_; }
   void put(Message message) TS_REQUIRES(mutex_);
 
   const int32_t id_;

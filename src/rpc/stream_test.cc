@@ -11,6 +11,8 @@
 namespace turnstile::rpc {
 namespace {
 
+using namespace std::chrono_literals;
+
 class StreamTest : public testing::Test {
  protected:
   size_t take(std::string_view bytes) {
@@ -60,6 +62,17 @@ TEST_F(StreamTest, TheEndOfARequestComesBehindItsMessages) {
   EXPECT_TRUE(stream_.read(read));
   EXPECT_EQ(read, "x");
   EXPECT_FALSE(stream_.read(read));
+}
+
+TEST_F(StreamTest, WhoWaitsToReadIsToldThatNothingHasCome) {
+  std::string read;
+  EXPECT_FALSE(stream_.wait_to_read(1ms));
+  take(framed("x"));
+  EXPECT_TRUE(stream_.wait_to_read(1h));
+  EXPECT_TRUE(stream_.read(read));
+  EXPECT_FALSE(stream_.wait_to_read(1ms));
+  stream_.end_of_request();
+  EXPECT_TRUE(stream_.wait_to_read(1h)) << "nothing will come";
 }
 
 TEST_F(StreamTest, TheLoopIsAskedOnceForManyMessagesAndAgainWhenItHasSentThem) {
