@@ -25,6 +25,8 @@ class ClientLockServer final : public LockServer {
   Expected<ServerLife> life() override;
 
  private:
+  Expected<void> find_leader();
+
   LockClient client_, once_;
 };
 

@@ -4,9 +4,11 @@ from replicas import LEASE, Replicas
 
 
 class Replicated(Replicas):
+    flags = ()
+
     def __init__(self, cluster, members=1, lease=LEASE):
         self._cluster, self.etcd = cluster, Etcd(members).start()
-        super().__init__(self.etcd, "cluster", "--bond-grace", "3s", "--claim-timeout", "10s", lease=lease)
+        super().__init__(self.etcd, "cluster", "--bond-grace", "3s", "--claim-timeout", "10s", *self.flags, lease=lease)
         self.start()
         self.look_at_leader()
         self.wait_until_in_step()

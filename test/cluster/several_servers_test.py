@@ -67,6 +67,44 @@ class TheLeaderDies(ClusterCase):
         servers.wait_until_in_step()
 
 
+class Forwarding(Replicated):
+    """Those that stand by pass on what they are asked, and each node asks one of these first."""
+    flags = ("--standby", "forward")
+
+    @property
+    def urls(self):
+        leader = self.leader()
+        ordered = sorted(self.servers, key=lambda server: server is leader)
+        return ",".join(f"http://{server.host}:{server.port}" for server in ordered)
+
+
+class ThoseThatStandByPassOn(ClusterCase):
+    several = Forwarding
+
+    @classmethod
+    def tearDownClass(cls):
+        super().tearDownClass()
+        cls.cluster.several.close()
+
+    def test_nodes_pull_and_remove_also_behind_another_leader(self):
+        servers = self.cluster.several
+        for is_last in (False, True):
+            ref, blobs = self.image(layers=2, mebibytes=1)
+            self.pull_at_once(ref)
+            self.assert_all_have(blobs)
+            self.assert_fetched_once(blobs)
+            for node in self.cluster.nodes:
+                wait_until(lambda: ready(node) == (200, "ok\n"), "it knows the leader")
+            self.remove_everywhere(ref)
+            self.assert_nothing_left(blobs)
+            if not is_last:
+                leader = servers.leader()
+                leader.kill()
+                servers.look_at_leader([server for server in servers.servers if server is not leader])
+                leader.start()
+                servers.wait_until_in_step()
+
+
 def ready(node):
     address = next(line.split()[-1] for line in read(node.plugin.log).splitlines() if line.startswith("metrics on "))
     try:
