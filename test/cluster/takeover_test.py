@@ -1,4 +1,5 @@
-"""A part of the downloading node is killed (or stopped) half way through a layer: ctr, its plugin or its containerd.
+"""A part of the downloading node is killed (or stopped) half way through a layer: ctr, its plugin or its containerd;
+or the registry falls silent.
 
 Another node takes over, begins at the first byte, and all end with the right blob; what was killed is started again and
 its node can pull, too; and when all have removed the image nothing of it is left.
@@ -18,20 +19,7 @@ HALF = 4 << 20
 WITHIN = 10 + 3 + 77
 
 
-class KilledHalfWay(ClusterCase):
-    def test_when_ctr_is_killed_another_node_takes_over(self):
-        self.in_rounds(lambda node, pull: pull.kill(), lambda node: None)
-
-    def test_when_the_plugin_is_killed_another_node_takes_over(self):
-        self.in_rounds(lambda node, pull: node.plugin.kill(), lambda node: node.start_plugin())
-
-    def test_when_containerd_is_killed_another_node_takes_over(self):
-        self.in_rounds(lambda node, pull: node.containerd.kill(), lambda node: node.start_containerd())
-
-    def test_when_the_plugin_stands_still_another_node_takes_over_and_it_does_no_harm_later(self):
-        self.in_rounds(lambda node, pull: os.kill(node.plugin.pid, signal.SIGSTOP),
-                       lambda node: os.kill(node.plugin.pid, signal.SIGCONT))
-
+class HalfWay(ClusterCase):
     def in_rounds(self, kill, start_again):
         seconds = [self.one_round(kill, start_again) for _ in range(ROUNDS)]
         print(f"granted to another node after {', '.join(f'{s:.2f}' for s in seconds)} s", flush=True)
@@ -76,6 +64,28 @@ class KilledHalfWay(ClusterCase):
         finally:
             events.close()
         return datetime.datetime.fromisoformat(granted["completed_at"].replace("Z", "+00:00")).timestamp() - began
+
+
+class KilledHalfWay(HalfWay):
+    def test_when_ctr_is_killed_another_node_takes_over(self):
+        self.in_rounds(lambda node, pull: pull.kill(), lambda node: None)
+
+    def test_when_the_plugin_is_killed_another_node_takes_over(self):
+        self.in_rounds(lambda node, pull: node.plugin.kill(), lambda node: node.start_plugin())
+
+    def test_when_containerd_is_killed_another_node_takes_over(self):
+        self.in_rounds(lambda node, pull: node.containerd.kill(), lambda node: node.start_containerd())
+
+    def test_when_the_plugin_stands_still_another_node_takes_over_and_it_does_no_harm_later(self):
+        self.in_rounds(lambda node, pull: os.kill(node.plugin.pid, signal.SIGSTOP),
+                       lambda node: os.kill(node.plugin.pid, signal.SIGCONT))
+
+
+class StandsStillHalfWay(HalfWay):
+    flags = ("--stalled-after", "15s")  # longer than it takes until the other nodes wait
+
+    def test_another_node_takes_over_and_what_comes_late_does_no_harm(self):
+        self.in_rounds(lambda node, pull: None, lambda node: None)
 
 
 class ResumedAfterAKill(ClusterCase):
