@@ -27,8 +27,8 @@ export class Chart {
   // rows: an array of numbers, or null where there is none, for each series; all of one length.
   show(rows, stepMs, points) {
     Object.assign(this, {rows, stepMs, points});
-    const most = Math.max(1e-9, ...rows.flat().filter((value) => value !== null));
-    this.scale = roundUp(most);
+    this.most = Math.max(0, ...rows.flat().filter((value) => value !== null));
+    this.scale = roundUp(Math.max(1e-9, this.most));
     rows.forEach((row, i) => {
       if (this.series[i].kind === 'area') this.areas[i].setAttribute('d', this.#path(row, 'area'));
       this.lines[i].setAttribute('d', this.#path(row, 'line'));
@@ -70,7 +70,7 @@ export class Chart {
     const at = this.at ?? this.rows[0].length - 1;
     this.series.forEach((one, i) => setText(this.numbers[i], this.#value(i, at)));
     const ago = (this.rows[0].length - 1 - at) * this.stepMs;
-    setText(this.when, this.at === undefined ? this.unit : `${duration(ago)} ago`);
+    setText(this.when, this.at === undefined ? `${this.unit} · max ${measure(this.most)}` : `${duration(ago)} ago`);
   }
 
   #point(event) {

@@ -1,6 +1,6 @@
 // What just happened: the newest endings, one line each.
 
-import {byId, h} from '/page/dom.js';
+import {byId, h, setText} from '/page/dom.js';
 import {clock, split} from '/page/format.js';
 
 const MOST = 40;
@@ -29,6 +29,7 @@ export class Feed {
     this.#newest = fresh.at(-1)?.id ?? this.#newest;
     for (const {event} of fresh) this.#list.prepend(this.#line(event));
     while (this.#list.children.length > MOST) this.#list.lastChild.remove();
+    for (const time of this.#list.querySelectorAll('time')) setText(time, clock(time.dateTime));  // midnight may have passed
     byId('feed-empty').hidden = this.#list.children.length > 0;
   }
 

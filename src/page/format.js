@@ -31,11 +31,20 @@ export function setServerTime(rfc3339) {
 }
 export const serverNow = () => Date.now() + skew;
 export const since = (rfc3339) => duration(serverNow() - Date.parse(rfc3339));
-export const clock = (rfc3339) => new Date(Date.parse(rfc3339)).toLocaleTimeString([], {hour12: false});
 
-// The end of a long id tells it from its neighbours: it must not be the part that is cut off.
+// The time of day; what is not of today has its date.
+export function clock(rfc3339) {
+  const then = new Date(rfc3339);
+  const time = then.toLocaleTimeString([], {hourCycle: 'h23'});
+  if (then.toDateString() === new Date(serverNow()).toDateString()) return time;
+  return `${then.toLocaleDateString([], {day: 'numeric', month: 'short'})}, ${time}`;
+}
+
+// The end of a long id tells it from its neighbours: it must not be the part that is cut off. Where text runs from right to
+// left, or is made to, two parts would stand in the wrong order.
+const FROM_THE_RIGHT = /[\u0590-\u08ff\u200f\u202a-\u202e\u2066-\u2069\ufb1d-\ufdff\ufe70-\ufeff]/;
 export function split(id) {
   const characters = Array.from(id);
-  if (characters.length <= 24) return [id, ''];
+  if (characters.length <= 24 || FROM_THE_RIGHT.test(id)) return [id, ''];
   return [characters.slice(0, -8).join(''), characters.slice(-8).join('')];
 }

@@ -49,7 +49,7 @@ let stream = 'connecting';
 
 const SUMS = [
   ['held', 'Held', 'held', 'lanes with a holder'], ['waiting', 'Waiting', 'waiting', 'requesters in queues'],
-  ['skips', 'Skipped', 'ok', 'told that the work is done, since the start'], ['kept', 'Done, kept', 'plain', 'completions that count'],
+  ['skips', 'Skipped so far', 'ok', 'told that the work is done, since the start of the server'], ['kept', 'Remembered', 'plain', 'completions that are kept, and so spare others the work'],
   ['references', 'References', 'plain', 'nodes that use a resource'], ['resources', 'Resources', 'plain', 'known to the server'],
 ];
 const tiles = Object.fromEntries(SUMS.map(([name, title, tone, hint]) => {
@@ -59,12 +59,12 @@ const tiles = Object.fromEntries(SUMS.map(([name, title, tone, hint]) => {
 }));
 
 const charts = {
-  flow: new Chart({title: 'Granted and skipped', unit: 'per second', series: [
+  flow: new Chart({title: 'Granted, skipped', unit: '/s', series: [
     {name: 'granted', kind: 'area', tone: 'held'}, {name: 'skipped', kind: 'line', tone: 'ok'}]}),
-  load: new Chart({title: 'Held and waiting', unit: 'now', series: [
+  load: new Chart({title: 'Held, waiting', unit: 'now', series: [
     {name: 'held', kind: 'area', tone: 'held'}, {name: 'waiting', kind: 'line', tone: 'waiting'}]}),
-  handover: new Chart({title: 'Hand-over', unit: 'ms, on average', series: [{name: 'to the next in the queue', kind: 'area', tone: 'plain'}]}),
-  commit: new Chart({title: 'Commit', unit: 'ms, on average', series: [{name: 'until the store has it safe', kind: 'area', tone: 'plain'}]}),
+  handover: new Chart({title: 'Hand-over', unit: 'ms', series: [{name: 'on average to the next', kind: 'area', tone: 'plain'}]}),
+  commit: new Chart({title: 'Commit', unit: 'ms', series: [{name: 'on average until safe', kind: 'area', tone: 'plain'}]}),
 };
 // Where they stand side by side in a strip, the keyboard must be able to move it.
 const strip = matchMedia('(max-width: 860px)');
@@ -93,7 +93,8 @@ function showSummary(summary) {
   const rate = (numbers) => numbers.map((number) => (1000 * number) / step);
   const points = Math.max(FEWEST, past.grants.length);
   charts.flow.show([rate(past.grants), rate(past.skips)], step, points);
-  charts.load.show([past.held, past.waiting], step, points);
+  // Its last point is what the tiles say.
+  charts.load.show([[...past.held, summary.held], [...past.waiting, summary.waiting]].map((row) => row.slice(-points)), step, points);
   charts.handover.show([past.handover_ms], step, points);
   charts.commit.show([past.commit_ms], step, points);
   charts.commit.element.hidden = past.commit_ms.length > 0 && past.commit_ms.every((value) => value === null);
@@ -267,6 +268,9 @@ function scrollToList() {
   const top = byId('locks').getBoundingClientRect().top + scrollY;
   if (scrollY > top) scrollTo({top});
 }
+
+// What stays at the top while the list is scrolled has a height of its own.
+new ResizeObserver(([{target}]) => byId('locks').style.setProperty('--bar', `${target.offsetHeight}px`)).observe(document.querySelector('.locks-top'));
 
 let typing = null;
 document.forms.filters.addEventListener('input', (event) => {

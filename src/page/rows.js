@@ -24,8 +24,9 @@ export function progressText(holder) {
 export class Rows {
   #lanes = [];
   #shown = new Map();  // key -> row
-  #above = h('tr', {class: 'space', 'aria-hidden': 'true'}, h('td', {colspan: '6'}));
-  #below = h('tr', {class: 'space', 'aria-hidden': 'true'}, h('td', {colspan: '6'}));
+  // One cell, whatever the number of columns: a colspan would keep a hidden column alive.
+  #above = h('tr', {class: 'space', 'aria-hidden': 'true'}, h('td'));
+  #below = h('tr', {class: 'space', 'aria-hidden': 'true'}, h('td'));
   #body = byId('rows');
   #height = 0;
   selected = '';

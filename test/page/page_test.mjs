@@ -489,6 +489,65 @@ test('when the first rows go, the pages behind them move up: no row is there twi
   }
 });
 
+test('a scrolled table keeps its headings, and neither they nor the filters hide the row that has the focus', async () => {
+  await server.fill(100, 'tall');
+  await withPage({hash: '#q=tall'}, async (page) => {
+    await row(page, 'tall/000000').waitFor();
+    await row(page, 'tall/000001').locator('a').focus();
+    const focused = (name) => page.waitForFunction((wanted) => document.activeElement.textContent === wanted, name);
+    for (let i = 2; i <= 30; ++i) {
+      await page.keyboard.press('ArrowDown');
+      await focused(`tall/${String(i).padStart(6, '0')}`);
+    }
+    for (let i = 29; i >= 12; --i) {
+      await page.keyboard.press('ArrowUp');
+      await focused(`tall/${String(i).padStart(6, '0')}`);
+    }
+    const [filters, headings, link] = await page.evaluate(() => [document.querySelector('.locks-top'), document.querySelector('th'), document.activeElement]
+      .map((element) => element.getBoundingClientRect()).map(({top, bottom}) => ({top, bottom})));
+    assert.ok(filters.top > -1 && filters.top < 1, 'it is scrolled');
+    assert.ok(Math.abs(headings.top - filters.bottom) <= 1, `${headings.top} and ${filters.bottom}`);
+    assert.ok(link.top >= headings.bottom - 1, `${link.top} and ${headings.bottom}`);
+  });
+});
+
+test('nothing is cut off at any width, and no hidden column takes a place', async () => {
+  await server.lock('job', 'width/a', 'node-a', {info: 'a text'});
+  await server.lock('job', 'width/a', 'node-b');
+  await withPage({hash: '#q=width'}, async (page) => {
+    await row(page, 'width/a').waitFor();
+    await page.locator('.chart .when', {hasText: / · max \d/}).first().waitFor();
+    assert.equal(await text(page.locator('.chart', {hasText: 'waiting'}).locator('.value').first()), await text(page.locator('.sum.held dd')));
+    for (const width of [320, 390, 860, 861, 1024, 1180, 1360]) {
+      await page.setViewportSize({width, height: 800});
+      const wrong = await page.evaluate(() => {
+        const cut = [...document.querySelectorAll('.views button, .chart .title, .chart .when, .c-holder .node, .c-queue .number')]
+          .filter((one) => one.checkVisibility() && one.scrollWidth > one.clientWidth && getComputedStyle(one).display !== 'inline').map((one) => one.outerHTML);
+        const [table, last] = [document.querySelector('#table'), [...document.querySelectorAll('tr.lane td')].findLast((one) => one.checkVisibility())]
+          .map((one) => one.getBoundingClientRect());
+        if (innerWidth > 860 && Math.abs(table.right - last.right) > 1) cut.push(`${table.right - last.right} px beside the last column`);
+        if (document.documentElement.scrollWidth > innerWidth) cut.push('the page');
+        return cut;
+      });
+      assert.deepEqual(wrong, [], `${width} px`);
+    }
+  });
+});
+
+test('a name that turns the text around turns nothing but itself, and what is not of today has its date', () => withPage({hash: '#type=once&resource=turns'}, async (page) => {
+  await server.lock('once', 'turns', 'node-\u202ea');
+  await server.unlock('once', 'turns', 'node-\u202ea');
+  await page.locator('#detail .outcome').waitFor();
+  const [name, after] = await page.evaluate(() => ['.node', '[data-since]'].map((one) => document.querySelector(`#detail .outcome ${one}`).getBoundingClientRect().left));
+  assert.ok(after > name, `${after} and ${name}: the words behind it stand behind it`);
+  const [today, before] = await page.evaluate(async () => {
+    const {clock} = await import('/page/format.js');
+    return [Date.now(), Date.now() - 86400000 * 3].map((ms) => clock(new Date(ms).toISOString()));
+  });
+  assert.match(today, /^\d\d:\d\d:\d\d$/);
+  assert.match(before, /\w+.*, \d\d:\d\d:\d\d$/);
+}));
+
 test('ten thousand rows scroll, a few of them there at a time', async () => {
   const own = await new Server([], 'memory').start();
   try {
