@@ -138,8 +138,10 @@ class Run {
   }
 
   Expected<RunOnceOutcome> finish(Hold& hold, const WorkResult& result) {
-    if (references_ != nullptr) {
-      auto counted = references_->update_ref_count(operation_, resource_, node_id_, WorkResult::succeeded());
+    // Nothing is cleared after a delete: while the hold lasts the set is empty, and if it was lost unnoticed,
+    // what is in the set is of those who have pulled since.
+    if (references_ != nullptr && is(operations::kPull)) {
+      auto counted = references_->add_ref(resource_, node_id_);
       if (!counted) return give_up(hold, counted.error());
     }
     const auto released = hold.release(result);

@@ -294,6 +294,18 @@ TEST_F(RunOnce, AHoldThatIsLostMeanwhileIsAnErrorAndCountsNothing) {
   }
 }
 
+TEST_F(RunOnce, P7_ADeleteWhoseHoldWasLostUnnoticedTakesNobodysReference) {
+  start("client");
+  const auto lost = run_counted("a", operations::kDelete, [&](Work&) {
+    EXPECT_TRUE(client("admin").break_hold(operations::kDelete, kResource, "it hangs"));
+    EXPECT_TRUE(run_counted("b", operations::kPull, succeed));
+    return WorkResult::succeeded();
+  });
+  EXPECT_EQ(code_of(lost), ErrorCode::lost);
+  EXPECT_EQ(nodes(), Nodes{"b"});
+  EXPECT_EQ(code_of(run_counted("a", operations::kDelete, never)), ErrorCode::refused);
+}
+
 TEST_F(RunOnce, WorkThatCannotBeCountedIsAFailureToTheNextAndAStorageErrorHere) {
   start("client");
   TemporaryDirectory directory;
