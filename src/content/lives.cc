@@ -57,10 +57,10 @@ Outcome<void> Lives::recover() {
     if (const Outcome<void> back = blobs_.bring_back(info.digest, arbiter_.is_remote()); !back)
       log_warning("a removal is postponed",
                   {{"digest", info.digest.text()}, {"error", back.error().message}});
-    {
+    if (arbiter_.is_remote() && state_.may_be_told(info.digest)) {
       // The life before may have told the server just when it ended.
       const Locked lock(mutex_);
-      if (arbiter_.is_remote()) lives_[info.digest].doubt_until = Clock::time_point::max();
+      lives_[info.digest].doubt_until = Clock::time_point::max();
     }
     if (!arbiter_.is_remote()) (void)settle(info.digest);
   }

@@ -102,6 +102,38 @@ TEST_F(LivesTest, OnceAFullDiskHasRoomAgainItIsWrittenDownWhoseSecondNamesTheseA
   EXPECT_TRUE(file_text(owner).ends_with("\nthe machine\n"));
 }
 
+TEST_F(LivesTest, AfterARestartOnlyABlobWhoseEndTheServerMayHaveHeardOfWaitsForIt) {
+  script_.remote = true;
+  {
+    const auto a = open("a");
+    WriteSession begun(*a);
+    WriteMessage message;
+    message.ref = ref_of("abc");
+    ASSERT_TRUE(begun.handle(message));
+  }
+  {
+    const auto a = open("a");
+    const Outcome<void> pulled = pull(*a);
+    ASSERT_TRUE(pulled) << pulled.error().message;
+    script_.removal = Removal::Kind::not_asked;
+    ASSERT_TRUE(a->remove(digest_));
+  }
+  {
+    const auto a = open("a");
+    const Outcome<void> pulled = pull(*a);
+    ASSERT_TRUE(pulled) << pulled.error().message;
+    script_.removal = Removal::Kind::unknown;
+    ASSERT_TRUE(a->remove(digest_));
+  }
+  const auto a = open("a", {}, {.late = 0ms});
+  const Outcome<void> pulled = pull(*a);
+  ASSERT_FALSE(pulled) << "the end of the last use may come after the beginning of this one";
+  EXPECT_EQ(pulled.error().code, ErrorClass::unavailable);
+  script_.removal = Removal::Kind::settled;
+  (void)a->lives().work();
+  EXPECT_TRUE(pull(*a));
+}
+
 TEST_F(LivesTest, WithoutASecondNameAUseThatNobodyConfirmsIsNone) {
   put_file(blob_path(directory_ / "other", digest_), "abc");
   script_.confirmed = false;

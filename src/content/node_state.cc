@@ -19,7 +19,14 @@ using Database = refcount::SqliteConnection;
 
 constexpr std::chrono::seconds kBusy{5};  // a backup of the database is being taken
 
-// The column was called `leaving`, and was 0 or 1, before there were more stages than two.
+// The column was called `leaving`, and was 0 or 1, before there were more stages than two. Version 1 did not
+// know kUntold: whether the server had been told was not noted, so its 1 means the same as now.
+constexpr int64_t kUntold = 3;  // leaving, and the server has not been told
+
+int64_t column_of(Stage stage, bool may_be_told) {
+  return stage == Stage::leaving && !may_be_told ? kUntold : int64_t(stage);
+}
+
 constexpr const char* kSchema[] = {
     "PRAGMA journal_mode = WAL",
     "PRAGMA synchronous = FULL",  // what we have told containerd is there after a power cut, too
@@ -48,12 +55,12 @@ Expected<void> run(Database& database, std::string_view sql, const Values&... va
   return {};
 }
 
-// Databases of before there was a number have 0, and are of this version.
-constexpr int64_t kStateVersion = 1;
+// Databases of before there was a number have 0, and are of version 1.
+constexpr int64_t kStateVersion = 2, kOldestVersion = 1;
 
 Expected<int64_t> read_version(Database& database) {
   const Expected<int64_t> version = database.query_integer("PRAGMA user_version");
-  if (!version || *version == 0 || *version == kStateVersion) return version;
+  if (!version || *version == 0 || (*version >= kOldestVersion && *version <= kStateVersion)) return version;
   return std::unexpected(ClientError{
       .code = ErrorCode::storage,
       .message = fmt::format("it has version {} and this program knows {}: use the program that wrote it",
@@ -157,7 +164,9 @@ Outcome<void> NodeState::load() {
       each_row("SELECT digest, size, created_ns, updated_ns, leaving FROM blobs",
                [&](const Digest& digest, SqliteStatement& row) {
                  BlobInfo info{digest, row.integer(1), {row.integer(2)}, {row.integer(3)}, {}};
-                 rows.emplace(digest, Row{std::move(info), Stage(row.integer(4))});
+                 const int64_t column = row.integer(4);
+                 const Stage stage = column == kUntold ? Stage::leaving : Stage(column);
+                 rows.emplace(digest, Row{std::move(info), stage, column == int64_t(Stage::leaving)});
                });
   if (!read) return read;
   read = each_row("SELECT digest, key, value FROM labels", [&](const Digest& digest, SqliteStatement& row) {
@@ -267,8 +276,8 @@ Outcome<bool> NodeState::note(const Digest& digest) {
   if (stage_of(digest)) return false;
   const Timestamp now = Timestamp::now();
   const Outcome<void> done = write_unsynced(Room::found, [&](Database& database) {
-    return run(database, "INSERT INTO blobs VALUES (?, 0, ?, ?, 1)", SqliteText{digest.text()}, now.ns,
-               now.ns);
+    return run(database, "INSERT INTO blobs VALUES (?, 0, ?, ?, ?)", SqliteText{digest.text()}, now.ns,
+               now.ns, kUntold);
   });
   if (!done) return std::unexpected(done.error());
   const Locked lock(mutex_);
@@ -302,15 +311,35 @@ Outcome<bool> NodeState::move(const Digest& digest, Stage from, Stage to) {
   if (stage_of(digest) != from) return false;
   const Timestamp now = Timestamp::now();
   const Outcome<void> done = write(Room::kept, [&](Database& database) {
-    return run(database, "UPDATE blobs SET leaving = ?, updated_ns = ? WHERE digest = ?", int64_t(to), now.ns,
-               SqliteText{digest.text()});
+    return run(database, "UPDATE blobs SET leaving = ?, updated_ns = ? WHERE digest = ?",
+               column_of(to, false), now.ns, SqliteText{digest.text()});
   });
   if (!done) return std::unexpected(done.error());
   const Locked lock(mutex_);
   Row& row = rows_.at(digest);
   row.stage = to;
+  row.may_be_told = false;
   row.info.updated = now;
   return true;
+}
+
+bool NodeState::may_be_told(const Digest& digest) const {
+  const SharedLocked lock(mutex_);
+  const auto found = rows_.find(digest);
+  return found != rows_.end() && found->second.may_be_told;
+}
+
+Outcome<void> NodeState::set_may_be_told(const Digest& digest, bool told) {
+  const Locked writing(writing_);
+  if (stage_of(digest) != Stage::leaving || may_be_told(digest) == told) return {};
+  const Outcome<void> done = write_unsynced(Room::kept, [&](Database& database) {
+    return run(database, "UPDATE blobs SET leaving = ? WHERE digest = ?", column_of(Stage::leaving, told),
+               SqliteText{digest.text()});
+  });
+  if (!done) return done;
+  const Locked lock(mutex_);
+  rows_.at(digest).may_be_told = told;
+  return {};
 }
 
 Outcome<void> NodeState::forget(const Digest& digest) {

@@ -41,7 +41,8 @@ enum class Stage : uint8_t {
 // What is about to leave traces elsewhere (the lock server, the disk) is noted before, as `leaving`: after a
 // crash it is cleared away unless it was in use by then. Threads: any. A change is safe from a power cut when
 // the call returns, except by note() and forget(), which need not be: without the one a trace may stay,
-// without the other it is looked for once more. Invariant: what is in memory is what is in the database.
+// without the other it is looked for once more; and by set_may_be_told(): what was on its way to the server
+// has arrived when the machine is up again. Invariant: what is in memory is what is in the database.
 class NodeState {
  public:
   // `directory` is made if missing; one process at a time (error unavailable).
@@ -67,12 +68,16 @@ class NodeState {
   std::optional<Stage> stage_of(const Digest& digest) const;
   // `updated` is, of a kept one, since when.
   std::vector<BlobInfo> in_stage(Stage stage) const;
+  // Whether a leaving one's end may be on its way to the server.
+  bool may_be_told(const Digest& digest) const;
 
   Outcome<bool> note(const Digest& digest);    // absent → leaving; false: there was a line
   Outcome<void> add(const BlobInfo& info);     // any → in use
   Outcome<void> forget(const Digest& digest);  // leaving → absent
   // In use → kept or leaving; kept → leaving. False: it was not, and nothing has changed.
   Outcome<bool> move(const Digest& digest, Stage from, Stage to);
+  // Of a leaving one, to be noted before the server is told; nothing else is changed.
+  Outcome<void> set_may_be_told(const Digest& digest, bool told);
   // Calls `change` with the labels there are; error not_found. Returns what became of it.
   Outcome<BlobInfo> update(const Digest& digest, const std::function<Outcome<void>(Labels&)>& change);
 
@@ -98,6 +103,7 @@ class NodeState {
   struct Row {
     BlobInfo info;
     Stage stage = Stage::in_use;
+    bool may_be_told = false;
   };
 
   // Held while SQLite writes; readers of memory need mutex_ alone and never wait for the disk.

@@ -24,11 +24,47 @@ TEST(NodeStateVersion, ADatabaseWithoutANumberIsReadAndALaterOneIsRefused) {
   ASSERT_TRUE(NodeState::open(state));
   set_version(state, 0);  // as older plugins left it
   ASSERT_TRUE(NodeState::open(state));
-  set_version(state, 2);
+  set_version(state, 1);
+  ASSERT_TRUE(NodeState::open(state));
+  set_version(state, 3);
   const auto opened = NodeState::open(state);
   ASSERT_FALSE(opened);
-  EXPECT_THAT(opened.error().message, HasSubstr("version 2 and this program knows 1"));
+  EXPECT_THAT(opened.error().message, HasSubstr("version 3 and this program knows 2"));
   EXPECT_FALSE(NodeState::open_to_look(state));
+}
+
+TEST(NodeState, ARestartKeepsWhetherTheServerMayHaveBeenToldOfAnEnd) {
+  const TestDirectory directory;
+  const Digest untold = digest_of("untold"), told = digest_of("told");
+  {
+    const auto state = NodeState::open(directory / "state");
+    for (const Digest& digest : {untold, told}) ASSERT_TRUE((*state)->note(digest));
+    ASSERT_TRUE((*state)->set_may_be_told(told, true));
+  }
+  {
+    const auto state = NodeState::open(directory / "state");
+    EXPECT_EQ((*state)->in_stage(Stage::leaving).size(), 2u);
+    EXPECT_FALSE((*state)->may_be_told(untold));
+    EXPECT_TRUE((*state)->may_be_told(told));
+    ASSERT_TRUE((*state)->set_may_be_told(told, false));
+  }
+  EXPECT_FALSE((*NodeState::open(directory / "state"))->may_be_told(told));
+}
+
+TEST(NodeState, OfALineOfVersion1TheServerMayHaveBeenTold) {
+  const TestDirectory directory;
+  const Digest digest = digest_of("a blob");
+  ASSERT_TRUE((*NodeState::open(directory / "state"))->note(digest));
+  {
+    const auto database =
+        refcount::SqliteConnection::open(directory / "state/node.db", std::chrono::seconds(5));
+    ASSERT_TRUE((*database)->execute("UPDATE blobs SET leaving = 1"));
+  }
+  set_version(directory / "state", 1);
+  const auto state = NodeState::open(directory / "state");
+  ASSERT_TRUE(state);
+  EXPECT_EQ((*state)->stage_of(digest), Stage::leaving);
+  EXPECT_TRUE((*state)->may_be_told(digest));
 }
 
 TEST(NodeState, HasAnIdOfItsOwnThatARestartKeeps) {

@@ -177,19 +177,24 @@ bool Lives::settle(const Digest& digest) {
   }
   const auto begun = std::chrono::steady_clock::now();
   const Cleared cleared = clear_away(digest, had_users);
-  bool done = cleared == Cleared::done;
+  bool done = cleared == Cleared::done, in_doubt = false;
   {
     const Locked lock(mutex_);
     Life& life = lives_[digest];
     note_answer(life, cleared);
-    done = done && life.doubt_until <= options_.now();
+    in_doubt = life.doubt_until > options_.now();
   }
+  done = done && !in_doubt;
   if (done)
     if (const Outcome<void> forgotten = state_.forget(digest); !forgotten) {
       log_warning("a database line could not be removed",
                   {{"digest", digest.text()}, {"error", forgotten.error().message}});
       done = false;
     }
+  if (!in_doubt)
+    if (const Outcome<void> noted = state_.set_may_be_told(digest, false); !noted)
+      log_warning("a restart will wait for the lock server before it uses a blob again",
+                  {{"digest", digest.text()}, {"error", noted.error().message}});
   {
     const Locked lock(mutex_);
     if (done) {
@@ -234,6 +239,12 @@ Lives::Cleared Lives::clear_away(const Digest& digest, bool had_users) {
   // it must be known which life of the server has not counted them.
   const bool by_count_alone = !blobs_.guards_all() && !planted(Plant::removes_in_young_life);
   if (by_count_alone && (!arbiter_.is_settled() || !arbiter_.is_settled_now())) return Cleared::not_asked;
+  // Should this process end before the answer comes, the next one must not begin a use that it could still
+  // end.
+  if (const Outcome<void> noted = state_.set_may_be_told(digest, arbiter_.is_remote()); !noted) {
+    log_warning("a use cannot be ended now", {{"digest", digest.text()}, {"error", noted.error().message}});
+    return Cleared::not_asked;
+  }
   const Removal removal =
       arbiter_.end_use(digest, blobs_.find_published(digest).has_value(), had_users || by_count_alone);
   if (removal.ticket && by_count_alone && (!arbiter_.is_settled() || !removal.is_certain)) {

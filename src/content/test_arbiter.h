@@ -17,6 +17,7 @@ struct ArbiterScript {
   Decision::Kind adoption = Decision::Kind::adopt;
   Removal::Kind removal = Removal::Kind::remove_everywhere;
   bool valid = true;
+  bool remote = false;
   bool confirmed = true;
   bool forgotten = false;  // to be told once
   std::string life;
@@ -44,6 +45,7 @@ class ScriptedArbiter final : public Arbiter {
     script_.heard.push_back("end");
     return {script_.removal, std::make_unique<Heard>(script_), true, script_.life};
   }
+  bool is_remote() const override { return script_.remote; }
   bool has_forgotten() override { return std::exchange(script_.forgotten, false); }
   std::string life() const override { return script_.life; }
   std::string ask_life() override { return script_.life; }

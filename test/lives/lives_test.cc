@@ -72,17 +72,18 @@ uint64_t first_seed(Plant plant) {
   switch (plant) {
     case Plant::leaves_aside:
       return 140;
-    case Plant::doubt_ignored:
-      return 350;
     case Plant::forgotten_count_counts:
-    case Plant::queued_end_of_use:
       return 540;
     case Plant::confirmed_too_early:
       return 870;
     case Plant::late_unlink:
       return 1'380;
+    case Plant::doubt_ignored:
+      return 1'990;
     case Plant::old_skip_counts:
       return 2'780;
+    case Plant::queued_end_of_use:
+      return 7'450;
     default:
       return 1;
   }
