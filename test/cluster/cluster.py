@@ -180,6 +180,7 @@ class Cluster:
             for path in self._reference_files():
                 if path.endswith("." + node.name):
                     os.remove(path)
+            shutil.rmtree(os.path.join(node.roots[1], "uses", node.name), ignore_errors=True)
             return
         with contextlib.closing(self.server()) as server:
             server.post("/refs/release_node", node_id=node.name)
