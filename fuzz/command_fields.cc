@@ -60,6 +60,7 @@ void add(CommandFields& to, const BreakCommand& broken) {
   to.lane(broken.lane);
   TS_CHECK(!broken.reason.empty(), "who breaks a hold says why");
   to.text("reason", broken.reason, kLimits.reason);
+  to.number("token", uint64_t(broken.token));
 }
 void add(CommandFields& to, const ForgetCommand& forget) { to.lane(forget.lane); }
 void add(CommandFields& to, const ReferenceCommand& reference) {

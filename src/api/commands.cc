@@ -212,7 +212,8 @@ ApiResult<BreakCommand> make_break(const Fields& fields, const ApiLimits& limits
   Reader read(fields, limits);
   const LaneName lane = read.lane();
   read.require(Field::reason);
-  return read.result(BreakCommand{lane, read.text(Field::reason, limits.reason)});
+  const auto token = Token(read.integer(Field::token));
+  return read.result(BreakCommand{lane, read.text(Field::reason, limits.reason), token});
 }
 
 ApiResult<ForgetCommand> make_forget(const Fields& fields, const ApiLimits& limits) {

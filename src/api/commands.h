@@ -40,7 +40,7 @@ inline constexpr FieldSet kUnlockFields =
     FieldSet(Field::token, Field::success, Field::error, Field::permanent, Field::keep_ms, Field::result);
 inline constexpr FieldSet kRenewFields =
     kCancelFields | FieldSet(Field::token, Field::lease_ms, Field::done, Field::total);
-inline constexpr FieldSet kBreakFields = kLaneFields | FieldSet(Field::reason);
+inline constexpr FieldSet kBreakFields = kLaneFields | FieldSet(Field::reason, Field::token);
 inline constexpr FieldSet kForgetFields = kLaneFields;
 inline constexpr FieldSet kReferenceFields(Field::resource_id, Field::node_id);
 inline constexpr FieldSet kReferencesFields(Field::resource_id, Field::limit, Field::after);

@@ -262,6 +262,16 @@ TEST(Break, S26_EndsAHoldByTheFailurePathWithAReasonThatEverybodySees) {
   EXPECT_EQ(t.wake(2).previous_error, "node was sold");
 }
 
+TEST(Break, S26_OfAHoldThatHasEndedByItselfDoesNotEndTheNextOne) {
+  TestEngine t;
+  const Token seen = t.lock("own", "r", "n1").token;
+  t.lock("own", "r", "n2");
+  t.succeed("own", "r", "n1");
+  EXPECT_EQ(t.break_hold("own", "r", "n1 hangs", seen).refusal, Refusal::stale_token);
+  EXPECT_EQ(t.holder("own", "r"), "n2");
+  EXPECT_EQ(t.break_hold("own", "r", "n2 hangs", Token(uint64_t(seen) + 1)).node.text, "n2");
+}
+
 TEST(Break, S26_OfAFreeLaneIsNotHeld) {
   TestEngine t;
   EXPECT_EQ(t.break_hold("pull", "r", "x").refusal, Refusal::not_held);

@@ -55,6 +55,7 @@ struct StatusCommand {
 struct BreakCommand {
   LaneName lane;
   std::string_view reason;
+  Token token = Token::none;  // given: only this hold
 };
 
 // S40: how the lane's work went last is to count no more.

@@ -49,6 +49,7 @@ UnlockAnswer Rules::unlock(const UnlockCommand& command) {
 BreakAnswer Rules::break_hold(const BreakCommand& command) {
   Lane* lane = find_lane(command.lane.operation);
   if (lane == nullptr || !lane->hold.held()) return {Refusal::not_held, {}};
+  if (command.token != Token::none && command.token != lane->hold.token) return {Refusal::stale_token, {}};
   const NodeId node(out_.keep(lane->hold.node));
   fail(*lane, EventKind::broken, command.reason, false);
   return {Refusal::none, node};

@@ -142,8 +142,9 @@ class TestEngine {
     const CancelCommand command{lane_of(operation, resource), requester(node, request)};
     return call([&](Effects& out) { return engine.cancel(command, now, out); }).cancelled;
   }
-  BreakAnswer break_hold(std::string_view operation, std::string_view resource, std::string_view reason) {
-    const BreakCommand command{lane_of(operation, resource), reason};
+  BreakAnswer break_hold(std::string_view operation, std::string_view resource, std::string_view reason,
+                         Token token = Token::none) {
+    const BreakCommand command{lane_of(operation, resource), reason, token};
     return call([&](Effects& out) { return engine.break_hold(command, now, out); });
   }
   bool forget(std::string_view operation, std::string_view resource) {

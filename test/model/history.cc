@@ -137,9 +137,7 @@ class Runner {
             [&](Step&) { return model_.status({lane_name_, requester_}, now_); },
             [&](Effects& out) { return plain(engine().status({lane_name_, requester_}, now_, out)); });
       case Call::break_hold:
-        return call(
-            [&](Step& out) { return model_.break_hold({lane_name_, command.error}, now_, out); },
-            [&](Effects& out) { return plain(engine().break_hold({lane_name_, command.error}, now_, out)); });
+        return break_hold(command);
       case Call::forget:
         return call(
             [&](Step&) {
@@ -203,6 +201,14 @@ class Runner {
           return answer;
         });
     compare_bond(command);
+  }
+
+  void break_hold(const RandomCommand& command) {
+    const BreakCommand asked{lane_name_, command.error, token_of(command)};
+    BreakCommand real = asked;
+    real.token = tokens_.to_engine(asked.token);
+    call([&](Step& out) { return model_.break_hold(asked, now_, out); },
+         [&](Effects& out) { return plain(engine().break_hold(real, now_, out)); });
   }
 
   void unlock(const RandomCommand& command) {

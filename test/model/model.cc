@@ -134,6 +134,8 @@ bool Model::cancel(const CancelCommand& command, Time now, Step& out) {
 PlainBreak Model::break_hold(const BreakCommand& command, Time now, Step& out) {
   Place at = place(command.lane);
   if (!at.lane.hold) return {.refusal = Refusal::not_held};
+  const bool another = command.token != Token::none && uint64_t(command.token) != at.lane.hold->token;
+  if (another) return {.refusal = Refusal::stale_token};
   const std::string node = at.lane.hold->who.node;
   end_by_failure(at, EventKind::broken, std::string(command.reason), now, out);
   return {.node = node};

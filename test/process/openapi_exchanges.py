@@ -148,6 +148,7 @@ def holds_and_queues(recorder, server, client, _):
     poll_cancelled(recorder, server, client)
     call(client, "GET", "/locks", state="waiting")
     post(client, "/lock", type="own", resource_id="stuck", node_id="n")
+    post(client, "/admin/break", type="own", resource_id="stuck", reason="switched off", token=1)  # stale_token
     for _ in range(2):  # broken, then not_held
         post(client, "/admin/break", type="own", resource_id="stuck", reason="switched off")
 
