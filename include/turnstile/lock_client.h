@@ -107,7 +107,8 @@ struct SubscribeRequest {
 //
 // Every call carries a request id of its own, so that repeating it is safe: after time-outs, broken
 // connections and 5xx answers it is sent again, up to max_retries times; of 4xx only 408 and 429. A lost
-// answer costs no second queue entry, no second hold and no lost unlock.
+// answer costs no second queue entry, no second hold and no lost unlock. break_hold and forget name no
+// requester, and would end the next one's work: they are not sent again once they may have been done.
 //
 // Threads: every member may be called by any number of threads. One thread of its own renews leases; each
 // Subscription and each monitored Hold has one more.
@@ -158,8 +159,10 @@ class TURNSTILE_API LockClient {
 
   [[nodiscard]] Expected<LaneStatus> status(const std::string& operation, const std::string& resource);
   [[nodiscard]] Expected<LanePage> list(const LaneFilter& filter = {});
+  // Returns the node that held it. token: only this hold is ended; 0: whichever there is when the server
+  // hears.
   [[nodiscard]] Expected<std::string> break_hold(const std::string& operation, const std::string& resource,
-                                                 const std::string& reason);  // returns the node that held it
+                                                 const std::string& reason, uint64_t token = 0);
 
   // Takes back how the lane's work went last, so that it is done again. False: nothing was kept.
   [[nodiscard]] Expected<bool> forget(const std::string& operation, const std::string& resource);

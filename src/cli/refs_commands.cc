@@ -16,6 +16,7 @@ struct RefsOptions {
 struct BreakOptions {
   Lane lane;
   std::string reason;
+  uint64_t token = 0;
 };
 
 int release_node(const Context& context, LockClient& client, const std::string& node) {
@@ -55,7 +56,7 @@ int break_hold(const Context& context, const BreakOptions& options) {
   Expected<LockClient> client = context.client();
   if (!client) return context.fail(client.error());
   const Expected<std::string> node =
-      client->break_hold(options.lane.type, options.lane.resource, options.reason);
+      client->break_hold(options.lane.type, options.lane.resource, options.reason, options.token);
   if (!node) return context.fail(node.error());
   if (context.json()) {
     print_json(boost::json::object{{"broken", true}, {"node_id", *node}});
@@ -100,6 +101,8 @@ void add_refs_commands(Command& program, Context& context) {
                       "  turnstile break pull sha256:4f5a --reason 'node-a is on fire'\n");
   command.lane(breaking->lane);
   command.option("--reason", breaking->reason, "the reason that everybody sees").required();
+  command.option("--token", breaking->token,
+                 "end only the hold with this token, as `turnstile status` shows it");
   command.runs(context, breaking, break_hold);
 
   auto forgetting = std::make_shared<Lane>();

@@ -10,6 +10,8 @@ namespace {
 
 using client::BatchBodies;
 using client::BatchElement;
+using client::Call;
+using client::kShortPatience;
 using client::LockAnswer;
 using client::Requester;
 
@@ -90,8 +92,8 @@ Expected<LockResult> LockClient::try_lock(const LockRequest& request, Clock::tim
                                            .deadline = deadline,
                                            .stop = std::move(stop)});
   if (!reply) {
-    const bool stopped = reply.error().error.code == ErrorCode::cancelled;
-    if (stopped && reply.error().maybe_done) client::cancel_or_release(core_->caller(), who, false);
+    // Nobody but us knows this request's id.
+    if (reply.error().maybe_done) client::cancel_or_release(core_->caller(), who, false);
     return std::unexpected(as_busy(reply.error().error));
   }
   const Expected<LockAnswer> answer = client::read_reply(reply, client::read_lock);
@@ -119,20 +121,27 @@ Expected<std::vector<Expected<LockResult>>> LockClient::try_lock_all(
     locks.add(client::lock_body({.who = requesters[i], .request = requests[i]}, "lock"));
   }
   bool answered = batched.empty();
-  call_batch(
-      core_->caller(), std::move(locks), client::read_lock_batch,
-      [&](size_t index, const LockAnswer* answer, Clock::time_point sent_at, const ClientError& error, bool) {
-        const size_t i = batched[index];
-        answered = answered || error.code != ErrorCode::unavailable || answer != nullptr;
-        results[i] = answer != nullptr ? result_of(*core_, requests[i], requesters[i], *answer, sent_at)
-                                       : Expected<LockResult>(std::unexpected(as_busy(error)));
-        if (!unwanted(results[i])) return;
-        cancels.add(client::cancel_body(requesters[i], "cancel"));
-      });
-  if (!answered && batched.size() == requests.size()) return std::unexpected(results.front().error());
+  call_batch(core_->caller(), std::move(locks), client::read_lock_batch,
+             [&](size_t index, const LockAnswer* answer, Clock::time_point sent_at, const ClientError& error,
+                 bool maybe_done) {
+               const size_t i = batched[index];
+               answered = answered || error.code != ErrorCode::unavailable || answer != nullptr;
+               results[i] = answer != nullptr
+                                ? result_of(*core_, requests[i], requesters[i], *answer, sent_at)
+                                : Expected<LockResult>(std::unexpected(as_busy(error)));
+               const bool ghost = answer == nullptr && maybe_done;  // nobody but us knows this request's id
+               if (!ghost && !unwanted(results[i])) return;
+               cancels.add(client::cancel_body(requesters[i], "cancel"));
+               if (!ghost) return;
+               const WorkResult given_back = WorkResult::failed("the caller never heard that it had it");
+               cancels.add(client::unlock_body(requesters[i], 0, given_back, "unlock"));
+             });
   for (BatchBodies::Body& body : cancels.take()) {
-    (void)core_->caller().call({.target = "/batch", .body = std::move(body.text)});
+    Call call{.target = "/batch", .body = std::move(body.text)};
+    if (!answered) call.timeout = kShortPatience.timeout, call.retries = 0, call.over_hand_over = false;
+    (void)core_->caller().call(call);
   }
+  if (!answered && batched.size() == requests.size()) return std::unexpected(results.front().error());
   return results;
 }
 

@@ -190,7 +190,7 @@ bool Caller::again(const Call& call, Tries& tries, CallFailure& failure) {
   if (tries.worth == Tries::Worth::nothing) return false;
   const int retries = call.retries >= 0 ? call.retries : settings_.max_retries;
   const Steady::time_point now = timing_->now();
-  const bool may_repeat = retries > 0 || !tries.maybe_done;
+  const bool may_repeat = (retries > 0 && !call.once) || !tries.maybe_done;
   Milliseconds pause{0};
   if (std::exchange(tries.at_once, false) && tries.hops < kMostHops) {
     ++tries.hops;

@@ -20,6 +20,7 @@ struct Call {
   Milliseconds timeout{0};  // of one try; 0: the settings' request_timeout
   // -1: the settings' max_retries. 0: what may have been done is not asked for again.
   int retries = -1;
+  bool once = false;           // done twice it would do harm: likewise, whatever `retries` says
   bool over_hand_over = true;  // goes on while servers say that one of them will lead
   bool of_leader = true;       // only one that leads answers it with 200
   Steady::time_point deadline = Steady::time_point::max();  // of all tries together

@@ -54,6 +54,14 @@ class LockClient::Core {
   Expected<T> post(std::string target, std::string body, std::optional<T> (*read)(std::string_view)) {
     return client::read_reply(caller_->call({.target = std::move(target), .body = std::move(body)}), read);
   }
+  // What would end somebody else's work, done twice: sent again only while it has not been done for sure.
+  template <class T>
+  Expected<T> post_once(std::string target, std::string body, std::optional<T> (*read)(std::string_view)) {
+    auto reply = caller_->call({.target = std::move(target), .body = std::move(body), .once = true});
+    if (!reply && reply.error().maybe_done)
+      reply.error().error.message += ". Whether it was done is not known: look at the status first";
+    return client::read_reply(reply, read);
+  }
   template <class T>
   Expected<T> get(std::string target, std::optional<T> (*read)(std::string_view)) {
     return client::read_reply(caller_->call({.post = false, .target = std::move(target), .body = {}}), read);

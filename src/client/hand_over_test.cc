@@ -134,6 +134,23 @@ TEST_F(HandOver, WhatMayHaveBeenDoneIsNotAskedForAgainByOneWhoAsksOnce) {
   EXPECT_TRUE(again->maybe_done);
 }
 
+// The answer of a first try that ended one hold is lost: a second one would end the next.
+TEST_F(HandOver, WhatEndsOtherPeoplesWorkIsDoneOnce) {
+  for (auto call : {+[](LockClient& all) { return all.break_hold("mutex", "r", "why").error(); },
+                    +[](LockClient& all) { return all.forget("once", "r").error(); }}) {
+    client.transport->seen.clear();
+    client.transport->then(answer(503, refusal("outcome_unknown")));
+    const ClientError error = call(*client.client);
+    EXPECT_EQ(error.code, ErrorCode::unavailable);
+    EXPECT_NE(error.message.find("look at the status first"), std::string::npos) << error.message;
+    EXPECT_EQ(client.transport->seen.size(), 1u);
+  }
+  // What was refused unseen is asked for again.
+  client.transport->then(answer(503, refusal("no_leader")));
+  client.transport->then(answer(200, R"({"broken":true,"node_id":"b"})"));
+  EXPECT_EQ(*client.client->break_hold("mutex", "r", "why"), "b");
+}
+
 // Whatever the moment is at which the leader goes, and whether it refuses or swallows what it is sent.
 TEST_F(HandOver, ALeaseOfTenSecondsSurvivesASixSecondTakeOver) {
   for (const bool swallows : {false, true}) {

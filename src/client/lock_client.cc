@@ -110,20 +110,20 @@ Expected<LanePage> LockClient::list(const LaneFilter& filter) {
 }
 
 Expected<std::string> LockClient::break_hold(const std::string& operation, const std::string& resource,
-                                             const std::string& reason) {
-  Expected<std::string> node = core_->post(
-      "/admin/break",
-      JsonObject().text("type", operation).text("resource_id", resource).text("reason", reason).take(),
-      client::read_break);
+                                             const std::string& reason, uint64_t token) {
+  JsonObject body;
+  body.text("type", operation).text("resource_id", resource).text("reason", reason);
+  if (token != 0) body.number("token", token);
+  Expected<std::string> node = core_->post_once("/admin/break", body.take(), client::read_break);
   // It was never the caller's own: `not_held` is the server's refusal, not a loss.
   if (!node && node.error().code == ErrorCode::lost) node.error().code = ErrorCode::refused;
   return node;
 }
 
 Expected<bool> LockClient::forget(const std::string& operation, const std::string& resource) {
-  return core_->post("/admin/forget",
-                     JsonObject().text("type", operation).text("resource_id", resource).take(),
-                     client::read_forgotten);
+  return core_->post_once("/admin/forget",
+                          JsonObject().text("type", operation).text("resource_id", resource).take(),
+                          client::read_forgotten);
 }
 
 Expected<ReferenceStatus> LockClient::references(const std::string& resource) {

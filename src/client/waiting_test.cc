@@ -224,6 +224,32 @@ TEST(TryLock, ThatIsStoppedLeavesNothingBehind) {
   EXPECT_EQ(test.transport->seen[2].target, "/unlock");
 }
 
+TEST(TryLock, WhoseAnswerWasLostLeavesNothingBehind) {
+  TestClient test({.max_retries = 0});
+  test.transport->then(silent());
+  test.transport->then(answer(200, R"({"cancelled":false})"));
+  test.transport->then(answer(200, kReleased));
+  EXPECT_EQ(test.client->try_lock(kRequest).error().code, ErrorCode::unavailable);
+  ASSERT_EQ(test.transport->seen.size(), 3u);
+  EXPECT_EQ(test.transport->seen[2].target, "/unlock");
+}
+
+TEST(TryLock, OfManyWhoseAnswersWereLostLeavesNothingBehind) {
+  TestClient test({.max_retries = 0});
+  test.transport->then(silent());
+  EXPECT_EQ(test.client->try_lock_all({kRequest, kRequest}).error().code, ErrorCode::unavailable);
+  ASSERT_EQ(test.transport->seen.size(), 2u);
+  const std::string& last = test.transport->seen.back().body;
+  for (const char* call : {R"("call":"cancel")", R"("call":"unlock")"})
+    EXPECT_NE(last.find(call), std::string::npos) << last;
+}
+
+TEST(TryLock, ThatReachedNobodyHasNothingToLeave) {
+  TestClient test({.max_retries = 0});
+  EXPECT_EQ(test.client->try_lock(kRequest).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(test.transport->seen.size(), 1u);
+}
+
 TEST(TryLock, GivesItsPlaceUpWhenItIsBusyUnlessToldToStay) {
   TestClient test;
   test.transport->then(answer(200, kQueued));
