@@ -252,6 +252,24 @@ TEST(Recovery, S31_AWaiterThatLivedByABondHasItsFullGraceAgain) {
   EXPECT_THAT(again->queue("pull", "r"), ElementsAre("n3", "n4", "n5")) << "n4's poll had ended in order";
 }
 
+TEST(Recovery, S44_BehindATakeOverBondsHaveTheTimeInWhichALeaderThatWentSilentIsMissed) {
+  EngineSettings settings;
+  settings.restored_bond_grace = std::chrono::seconds(20);
+  TestEngine t;
+  t.lock(Ask("pull", "r", "n1").monitor(1));
+  t.lock(Ask("pull", "r", "n2").poll(2));
+  auto again = restart(t, settings);
+  again->pass(19'999);
+  EXPECT_EQ(again->holder("pull", "r"), "n1");
+  EXPECT_THAT(again->queue("pull", "r"), ElementsAre("n2"));
+  again->pass(1);
+  EXPECT_EQ(again->holder("pull", "r"), "");
+  again->lock(Ask("pull", "r", "n3").monitor(3));
+  again->close_bond("pull", "r", "n3", 3);
+  again->pass(3'000);
+  EXPECT_EQ(again->holder("pull", "r"), "") << "a bond that breaks later has the usual time";
+}
+
 TEST(Recovery, S31_AnUnclaimedGrantHasItsFullTimeAgain) {
   TestEngine t;
   for (const char* node : {"n1", "n2"}) t.lock("pull", "r", node);

@@ -307,19 +307,20 @@ void Rules::finish_load() {
 }
 
 void Rules::restart_times() {
+  const Time bonds_until = later(now_, std::max(settings_.bond_grace, settings_.restored_bond_grace));
   for_each_lane([&](Lane& lane) {
     if (lane.hold.held()) {
       Hold& hold = lane.hold;
       if (hold.deadline == Deadline::unclaimed) hold.until = later(now_, settings_.claim_timeout);
       if (hold.deadline == Deadline::lease) start_deadline(hold);
-      if (hold.monitor) hold.extra().bond_until = later(now_, settings_.bond_grace);
+      if (hold.monitor) hold.extra().bond_until = bonds_until;
       if (hold.extras && hold.extras->progress_at != kNever) hold.extras->progress_at = now_;
     }
     for (size_t i = 0; lane.queue && i < lane.queue->size(); ++i) {
       Waiter& waiter = lane.queue->at(i);
       waiter.heard_at = now_;
       if (waiter.bonded && !planted(Plant::reload_forgets_grace))
-        lane.queue->set_leaves_at(waiter, later(now_, settings_.bond_grace));
+        lane.queue->set_leaves_at(waiter, bonds_until);
     }
   });
 }

@@ -45,9 +45,10 @@ struct EngineSettings {
   Duration claim_timeout = std::chrono::seconds(10);             // S14
   Duration shortest_claim = std::chrono::milliseconds(500);      // S35
   Duration bond_grace = std::chrono::seconds(3);                 // S21
-  Duration max_hold = std::chrono::hours(1);                     // S23; 0 = for ever
-  Duration stall_timeout = Duration(0);                          // S22; 0 = off
-  uint32_t max_queue = 100'000;                                  // waiters a lane
+  Duration restored_bond_grace{};  // S31: of bonds that a state was loaded with, where it is longer
+  Duration max_hold = std::chrono::hours(1);  // S23; 0 = for ever
+  Duration stall_timeout = Duration(0);       // S22; 0 = off
+  uint32_t max_queue = 100'000;               // waiters a lane
   // Of all resources together; beyond them a call is refused. Several threads at once may pass them by a few.
   size_t max_resources = 10'000'000;
   size_t max_references = 10'000'000;

@@ -44,10 +44,20 @@ unsigned loops_of(const Settings& settings) {
   return settings.threads > 0 ? settings.threads : std::min(cores - 1, 128u);
 }
 
+// When a leader's machine loses its power, nobody is told. A client of ours hears nothing for twice its
+// heartbeat, or a slice of a long poll, before it looks for the next leader; its bonds count until then.
+Settings with_time_to_miss_a_leader(Settings settings) {
+  constexpr std::chrono::seconds kMissedWithin{20};
+  if (!settings.replication.endpoints.empty()) settings.engine.restored_bond_grace = kMissedWithin;
+  return settings;
+}
+
 }  // namespace
 
 App::App(Settings settings, std::vector<UniqueFd> passed)
-    : common_(std::move(settings)), loops_(loops_of(this->settings())), passed_(std::move(passed)) {
+    : common_(with_time_to_miss_a_leader(std::move(settings))),
+      loops_(loops_of(this->settings())),
+      passed_(std::move(passed)) {
   common_.on_metrics = [this](Service* service) { return metrics_text(service); };
   common_.version = version_json();
   common_.on_servers = [this] {

@@ -173,12 +173,13 @@ void Model::expire_resource(const std::string& name, ResourceModel& resource, Ti
 
 // S31: nothing acknowledged is lost; every connection is, and leases and bonds get their full time again.
 std::map<std::string, Step> Model::restart(Time now) {
+  const Time bonds_until = now + std::max(settings_.bond_grace, settings_.restored_bond_grace);
   for (auto& [name, resource] : resources_)
     for (auto& [operation, lane] : resource.lanes) {
       for (Waiter& waiter : lane.waiters) {
         const bool lived_by_a_bond =
             !waiter.polls.empty() || has_any_bond(lane, waiter.who) || waiter.grace_until != kNever;
-        waiter.grace_until = lived_by_a_bond ? now + settings_.bond_grace : kNever;
+        waiter.grace_until = lived_by_a_bond ? bonds_until : kNever;
         waiter.polls.clear();
         waiter.heard = now;
       }
@@ -188,7 +189,7 @@ std::map<std::string, Step> Model::restart(Time now) {
       hold.by_polls = 0;
       if (hold.unclaimed) hold.claim_until = now + settings_.claim_timeout;
       if (hold.lease_until != kNever) hold.lease_until = now + hold.lease;
-      if (hold.monitor) hold.bond_until = now + settings_.bond_grace;
+      if (hold.monitor) hold.bond_until = bonds_until;
       if (hold.stall_until != kNever) hold.stall_until = now + settings_.stall_timeout;
     }
   std::map<std::string, Step> steps;

@@ -34,6 +34,7 @@ void make_settings(Random& random, RandomHistory& history) {
   settings.claim_timeout = random.chance(4) ? Duration(0) : some_ms(random, {3, 10, 40});
   settings.shortest_claim = some_ms(random, {1, 5});
   settings.bond_grace = random.chance(4) ? Duration(0) : some_ms(random, {2, 7, 25});
+  settings.restored_bond_grace = some_ms(random, {0, 0, 10, 60});
   settings.max_hold = some_ms(random, {0, 20, 100, 1000});
   settings.stall_timeout = some_ms(random, {0, 0, 6, 30});
   settings.max_queue = random.chance(15) ? 2 : 100;
@@ -148,6 +149,7 @@ RandomCommand make_command(Random& random, const std::vector<RandomCommand>& ear
   } else if (choice < 154) {
     command.call = Call::break_hold;
     command.error = "by hand";
+    if (random.chance(50)) command.token = random.chance(60) ? TokenChoice::current : TokenChoice::unknown;
   } else if (choice < 160) {
     command.call = Call::add_reference;
   } else if (choice < 165) {
