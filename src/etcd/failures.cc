@@ -109,8 +109,9 @@ CallError call_error(const grpc::Status& status, std::string_view member) {
 
 std::optional<std::string> too_old(std::string_view version) {
   unsigned major = 0, minor = 0;
-  const char* const end = version.data() + version.size();
-  const auto first = std::from_chars(version.data(), end, major);
+  const char* const begin = version.data();
+  const char* const end = begin + version.size();
+  const auto first = std::from_chars(begin, end, major);
   if (first.ec == std::errc() && first.ptr != end && *first.ptr == '.' &&
       std::from_chars(first.ptr + 1, end, minor).ec == std::errc() &&
       (major > 3 || (major == 3 && minor >= 4)))

@@ -16,12 +16,15 @@ using etcd::KeyValue;
 using etcd::RangeAnswer;
 using etcd::Revision;
 
-// An answer should stay below ten megabytes: so many keys of the log, or chunks, are always less.
-constexpr size_t kLogPage = 64, kChunkPage = 6, kKeysPage = 20'000;
+// What does not arrive in time would not the next time either. So a page is about a megabyte, which a slow
+// network carries, too: one chunk, or so many keys of the log; and it has this time, however short a lease
+// is.
+constexpr size_t kLogPage = 8, kKeysPage = 20'000;
+constexpr EtcdImage::Timeout kPageWithin = std::chrono::seconds(5);
 // Of the log more, where they are small, by those of the page before. Should a page of large ones follow, it
 // is one of a hundred megabytes at the most; when that takes too long the next look begins there, with a
 // small page.
-constexpr size_t kLogPageBytes = 4 << 20, kMostLogPage = 1000;
+constexpr size_t kLogPageBytes = 1 << 20, kMostLogPage = 1000;
 
 Result<void> load_records(std::string_view payload, uint32_t records, const Journal::Load& load,
                           const std::string& where) {
@@ -68,6 +71,7 @@ Answer<void> EtcdImage::refresh(Revision at, Look look, Timeout within) {
   if (begun_ && *seen < as_of_) in_doubt_ = true;
   as_of_ = at = *seen;  // everything as of one moment
   if (in_doubt_) return {};
+  within = std::max(within, kPageWithin);
   if (Answer<void> done = read_chunks(at, look, within); !done) return done;
   if (look == Look::all)
     if (Answer<void> done = forget_changed_log(at, within); !done) return done;
@@ -117,7 +121,9 @@ Answer<void> EtcdImage::read_chunks(Revision at, Look look, Timeout within) {
   for (uint64_t i = 0; i < pointer_->chunks; ++i) {
     const std::string key = keys_.chunk(pointer_->generation, i);
     if (chunks_.contains(key)) continue;
-    etcd::RangeRequest request{key, end, at, kChunkPage, false};
+    etcd::RangeRequest request;
+    request.begin = key;
+    request.at = at;
     Answer<RangeAnswer> answer = client_.range(request, within);
     if (!answer) return std::unexpected(answer.error());
     for (KeyValue& each : answer->values)

@@ -32,7 +32,8 @@ class EtcdImage {
     new_ones,  // what was read before is taken for what is there still: good enough for a standby
     all,       // every key's revision is compared: for a new leader
   };
-  // As of revision `at`; 0: of now. An error leaves what there was, or a part of what is new.
+  // As of revision `at`; 0: of now. An error leaves what there was, or a part of what is new: the next look
+  // goes on there. `within`: the least time that each question has; a page of values has more.
   etcd::Answer<void> refresh(etcd::Revision at, Look look, Timeout within);
   // What has been given is not, or may not be, how the store's state begins: it has been changed since, or
   // the log has gone on behind what was read of it. There is no way back: begin with a new image, and give

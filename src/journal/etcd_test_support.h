@@ -48,12 +48,20 @@ class FakeEtcd final : public etcd::Client {
   std::set<LeaseId> forgotten;              // whose renewal succeeds although they are gone
   std::deque<etcd::Transaction> sent;  // with keep_sent: every transaction, to be carried out again later
   bool keep_sent = false;
+  std::optional<size_t>
+      bytes_a_second;  // the most that arrives; a read that takes longer than its time fails
+  std::optional<etcd::CallError> grants_fail;
   size_t commits = 0, ranges = 0, values_read = 0;
   size_t largest_transaction = 0, most_operations = 0, largest_answer = 0;
   Revision compacted = 0;
 
-  etcd::Answer<etcd::RangeAnswer> range(const etcd::RangeRequest& request, Timeout) override {
+  etcd::Answer<etcd::RangeAnswer> range(const etcd::RangeRequest& request, Timeout within) override {
     etcd::Answer<etcd::RangeAnswer> answer = look(request);
+    size_t bytes = 0;
+    if (answer)
+      for (const KeyValue& each : answer->values) bytes += each.key.size() + each.value.size();
+    if (bytes_a_second && bytes * 1000 > *bytes_a_second * size_t(within.count()))
+      return std::unexpected(etcd::CallError{etcd::Failure::not_done, "it took too long"});
     if (after_range) std::exchange(after_range, nullptr)();
     return answer;
   }
@@ -77,6 +85,7 @@ class FakeEtcd final : public etcd::Client {
   etcd::Answer<etcd::LeaseAnswer> grant(std::chrono::seconds ttl, Timeout) override {
     const Locked lock(mutex_);
     if (all_fail) return std::unexpected(*all_fail);
+    if (grants_fail) return std::unexpected(*grants_fail);
     const auto lease = LeaseId(++last_lease_);
     leases_[lease] = ttl;
     return etcd::LeaseAnswer{lease, ttl};

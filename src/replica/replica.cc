@@ -23,6 +23,7 @@ constexpr Duration kFollowEvery = milliseconds(150);
 constexpr Duration kLeadEvery = milliseconds(500);
 constexpr Duration kTryAgain = milliseconds(300);
 constexpr Duration kAfterFailedTakeOver = seconds(3);
+constexpr Duration kForOthers = seconds(1);  // who are ready
 constexpr Duration kRegisterEvery = seconds(2);
 constexpr Duration kTellNumberEvery = seconds(10);
 // For etcd to say whether it lets this server in: a password takes it a tenth of a second of its processor,
@@ -65,30 +66,33 @@ Result<void> Replica::check_format(const etcd::RangeAnswer& found) const {
 Duration Replica::turn() { return led_term_ != 0 ? lead() : stand_by(); }
 
 Duration Replica::stand_by() {
-  if (!hold_lease()) return kTryAgain;
+  hold_lease();
   watch_leader();
   const Answer<std::optional<etcd::KeyValue>> leader = read_leader();
-  if (!leader) return problem(leader.error());
-  no_problem();
+  if (!leader) {
+    change_view([](ReplicaView& view) { view.leader.clear(), view.in_step = false; });
+    return problem(leader.error());
+  }
   if (!*leader) return campaign();
   // Also after an election whose outcome was not known.
-  if ((*leader)->lease == lease_.load()) return take_over((*leader)->create_revision);
-  return follow(**leader);
+  const LeaseId lease = lease_.load();
+  if (lease != LeaseId::none && (*leader)->lease == lease) return take_over((*leader)->create_revision);
+  const Duration next = follow(**leader);
+  return lease == LeaseId::none ? std::max(next, kTryAgain) : next;
 }
 
-// Beforehand, because an etcd that is full grants none.
-bool Replica::hold_lease() {
-  if (lease_.load() != LeaseId::none) return true;
+// Beforehand, because an etcd that is full grants none. Who has none can still follow.
+void Replica::hold_lease() {
+  if (lease_.load() != LeaseId::none) return;
   const Duration sent = boot();
   const Answer<etcd::LeaseAnswer> granted = client_.grant(settings_.lease, call_timeout_);
   if (!granted) {
     problem(granted.error());
-    return false;
+    return;
   }
   lease_until_ = (sent + granted->ttl).count();
   lease_ = granted->lease;
   registered_.reset();
-  return true;
 }
 
 void Replica::watch_leader() {
@@ -110,7 +114,12 @@ Answer<std::optional<etcd::KeyValue>> Replica::read_leader() {
 
 // The key's revision is the term. When the outcome is not known, the next look at it tells.
 Duration Replica::campaign() {
-  change_view([](ReplicaView& view) { view.leader.clear(); });
+  bool has_time = false;  // somebody else may be ready to serve at once, and this server is not
+  change_view([&](ReplicaView& view) {
+    if (!view.leader.empty() && !view.in_step && view.servers.size() > 1) has_time = true;
+    view.leader.clear();
+  });
+  if (has_time) not_before_ = std::max(not_before_, boot() + kForOthers);
   if (boot() < not_before_) return kTryAgain;
   // keep_lease() may have found that it is gone, meanwhile. A key without a lease would never end.
   const LeaseId lease = lease_.load();
@@ -123,6 +132,7 @@ Duration Replica::campaign() {
     if (answer.error().failure == Failure::gone) drop_lease();
     return problem(answer.error());
   }
+  no_problem();
   return answer->done ? take_over(answer->revision) : Duration(0);
 }
 
@@ -158,6 +168,7 @@ Duration Replica::follow(const etcd::KeyValue& leader) {
     }
     told_damage_ = false;
   }
+  if (lease_.load() != LeaseId::none) no_problem();
   const uint64_t lag = image_->next_number() - before;  // what had come since the last look
   change_view([&](ReplicaView& view) {
     view.in_step = read.has_value();
@@ -236,6 +247,7 @@ Answer<void> Replica::read_all(Revision term) {
       continue;
     }
     if (read) break;
+    not_before_ = boot() + kAfterFailedTakeOver;  // if nothing comes of it: another server may do better
     statistics_.count_error(read.error());
     if (read.error().failure == Failure::denied || read.error().failure == Failure::refused) break;
     // Somebody has compacted etcd behind it already: then as of now, which is the same.
@@ -345,11 +357,7 @@ Duration Replica::problem(const etcd::CallError& error) {
   statistics_.count_error(error);
   if (!std::exchange(told_problem_, true))
     log_error("etcd cannot be used; retrying", {{"error", error.message}});
-  change_view([&](ReplicaView& view) {
-    view.leader.clear();
-    view.in_step = false;
-    view.problem = error.message;
-  });
+  change_view([&](ReplicaView& view) { view.problem = error.message; });
   return kTryAgain;
 }
 

@@ -115,7 +115,7 @@ class Replica {
 
   // As a standby.
   Duration stand_by();
-  bool hold_lease();
+  void hold_lease();
   etcd::Answer<std::optional<etcd::KeyValue>> read_leader();
   Result<void> check_format(const etcd::RangeAnswer& found) const;
   Duration campaign();
@@ -160,7 +160,7 @@ class Replica {
   std::unique_ptr<EtcdImage>
       image_;  // what it has given is with the owner: one is worth nothing without the other
   etcd::Revision followed_term_ = 0, led_term_ = 0;
-  Duration not_before_{};  // the next campaign, after a take-over that failed
+  Duration not_before_{};  // the next campaign, after a take-over that failed, or before one that is ready
   Duration registered_at_{}, looked_at_{};
   std::optional<ServerEntry> registered_;
   int64_t registered_in_ = 0;  // which kTellNumberEvery of the clock

@@ -329,6 +329,55 @@ TEST_F(ReplicaTest, S44_NoLeadersKeyIsWithoutALease) {
   EXPECT_NE(leaders_lease(), etcd::LeaseId::none);
 }
 
+TEST_F(ReplicaTest, S49_AStandbyThatCannotReadTheLogStillNamesTheLeader) {
+  a_.turn(3);
+  ASSERT_TRUE(a_.commit(1));
+  b_.turn();
+  etcd_.bytes_a_second = 15;  // the leader's key arrives, a batch does not
+  ASSERT_TRUE(a_.commit(2));
+  b_.turn(2);
+  EXPECT_EQ(b_.told, "http://a");
+  EXPECT_FALSE(b_.replica.view().in_step);
+  EXPECT_FALSE(b_.replica.view().problem.empty());
+}
+
+TEST_F(ReplicaTest, S49_AStandbyWithoutALeaseFollowsAndNamesTheLeader) {
+  a_.turn(3);
+  ASSERT_TRUE(a_.commit(1));
+  etcd_.grants_fail = {Failure::no_space, "etcd is full"};
+  b_.turn(2);
+  EXPECT_EQ(b_.told, "http://a");
+  EXPECT_EQ(b_.warm, world_after(1));
+  EXPECT_FALSE(b_.replica.view().problem.empty());
+  etcd_.end_lease(leaders_lease());
+  b_.turn(2);
+  EXPECT_FALSE(b_.leads()) << "a key without a lease would never end";
+  etcd_.grants_fail.reset();
+  time_.pass(seconds(1));
+  b_.turn(2);
+  EXPECT_TRUE(b_.leads());
+  EXPECT_TRUE(b_.replica.view().problem.empty());
+}
+
+TEST_F(ReplicaTest, AServerThatHasNotReadAllLetsTheOthersTakeOverFirst) {
+  a_.turn(3);
+  b_.turn();
+  time_.pass(seconds(3));
+  a_.turn();
+  b_.turn();  // it knows of both by now
+  ASSERT_TRUE(a_.commit(1));
+  etcd_.bytes_a_second = 15;
+  ASSERT_TRUE(a_.commit(2));
+  b_.turn();
+  etcd_.bytes_a_second.reset();
+  etcd_.end_lease(leaders_lease());
+  b_.turn();
+  EXPECT_FALSE(b_.leads());
+  time_.pass(seconds(1));
+  b_.turn(2);
+  EXPECT_TRUE(b_.leads());
+}
+
 TEST_F(ReplicaTest, AnotherFormatIsRefused) {
   etcd_.make("p/format", "turnstile 2");
   EXPECT_FALSE(a_.replica.check());
