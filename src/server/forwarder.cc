@@ -2,6 +2,9 @@
 
 #include <curl/curl.h>
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
 
 #include <utility>
 
@@ -37,6 +40,8 @@ class Lookout {
 
   bool gives_up() {
     if (forwarding_.abandoned.load()) return true;
+    if (!forwarding_.hurried.load()) hurry_until_ = Clock::now() + std::chrono::seconds(1);
+    if (Clock::now() >= hurry_until_) return true;
     const KnownLeader now = leader_();
     if (now.term != term_) return true;  // whoever was asked leads no longer, also if it has the same address
     if (!now.url.empty()) led_ = Clock::now();
@@ -49,11 +54,23 @@ class Lookout {
   const int64_t term_;
   const Duration lease_;
   Clock::time_point led_ = Clock::now();  // when somebody did last
+  Clock::time_point hurry_until_ = Clock::time_point::max();
 };
 
 // curl calls it about once a second, also when nothing comes.
 int look(void* out, curl_off_t, curl_off_t, curl_off_t, curl_off_t) {
   return static_cast<Lookout*>(out)->gives_up() ? 1 : 0;
+}
+
+// What the leader's kernel has not confirmed soon is taken back, also when this server gives a call up. Else
+// ours would go on trying behind a network that is cut, and the leader would do late what nobody waits for
+// any more.
+int take_back_when_late(void*, curl_socket_t socket, curlsocktype) {
+  const linger at_once{.l_onoff = 1, .l_linger = 0};
+  const unsigned unconfirmed_ms = 1500;
+  setsockopt(socket, SOL_SOCKET, SO_LINGER, &at_once, sizeof at_once);
+  setsockopt(socket, IPPROTO_TCP, TCP_USER_TIMEOUT, &unconfirmed_ms, sizeof unconfirmed_ms);
+  return CURL_SOCKOPT_OK;
 }
 
 // curl sends a request again, on a new connection, when the one that it had kept breaks without a word. But
@@ -95,6 +112,7 @@ void Forwarder::pass_on(void* curl, Forwarding& forwarding) {
   curl_easy_setopt(curl, CURLOPT_NOPROGRESS, 0L);
   curl_easy_setopt(curl, CURLOPT_XFERINFOFUNCTION, look);
   curl_easy_setopt(curl, CURLOPT_XFERINFODATA, &lookout);
+  curl_easy_setopt(curl, CURLOPT_SOCKOPTFUNCTION, take_back_when_late);
   bool sent = false;
   curl_easy_setopt(curl, CURLOPT_PREREQFUNCTION, send_once);
   curl_easy_setopt(curl, CURLOPT_PREREQDATA, &sent);
@@ -111,9 +129,7 @@ void Forwarder::pass_on(void* curl, Forwarding& forwarding) {
   }
   const CURLcode done = curl_easy_perform(curl);
   curl_slist_free_all(headers);
-  const bool no_connection = done == CURLE_COULDNT_CONNECT || done == CURLE_COULDNT_RESOLVE_HOST ||
-                             done == CURLE_PEER_FAILED_VERIFICATION || done == CURLE_SSL_CONNECT_ERROR;
-  if (no_connection && !sent) return fail_with(forwarding, ErrorCode::no_leader);
+  if (done != CURLE_OK && !sent) return fail_with(forwarding, ErrorCode::no_leader);
   long status = 0;
   curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &status);
   // A leader that has just lost its office names the next one: the caller asks again, here.

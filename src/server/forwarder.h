@@ -31,7 +31,9 @@ struct Forwarding {
 
   // Whoever asked has gone: the leader is to see that.
   void abandon() { abandoned.store(true); }
-  std::atomic<bool> abandoned{false};
+  // This server stops: the leader has a second to answer, and then the outcome is not known.
+  void hurry() { hurried.store(true); }
+  std::atomic<bool> abandoned{false}, hurried{false};
 };
 
 // A few threads, each with a connection of its own that stays open: simple, and bounded. Beyond that callers

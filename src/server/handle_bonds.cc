@@ -176,6 +176,7 @@ void LoopHandler::shut_down(ErrorCode why) {
     loop_.answer(http::ConnectionId(id), response);
   }
   for (uint64_t id : streams) loop_.close(http::ConnectionId(id));
+  for (const auto& [id, forwarding] : forwarded_) forwarding->hurry();
 }
 
 // Forgets what the connection waits for. Its place in a queue stays: the client asks again elsewhere or

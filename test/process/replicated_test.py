@@ -200,6 +200,18 @@ class StandbyTest(ReplicatedCase):
         self.assertTrue(waiting.receive()["acquired"])
         waiting.close()
 
+    def test_S46_a_standby_that_stops_answers_what_it_has_passed_on(self):
+        replicas = self.replicas("--standby", "forward", count=2)
+        leader = replicas.leader()
+        replicas.wait_until_in_step()
+        leader.client().lock("r", "n", type="own", lease_ms=600_000)
+        standby = replicas.standbys()[0]
+        poll = standby.poll("r", "m", type="own", wait_ms=600_000)
+        wait_until(lambda: leader.client().status("r", type="own")["queue"], "it waits")
+        self.assertEqual(standby.stop(), 0)
+        answer = poll.answer()
+        self.assertEqual((answer.status, answer["code"]), (503, "outcome_unknown"))
+
     def test_S43_what_was_passed_on_to_a_leader_that_fell_silent_is_answered_when_another_leads(self):
         replicas = self.replicas("--standby", "forward")
         leader = replicas.leader()
@@ -214,6 +226,23 @@ class StandbyTest(ReplicatedCase):
             for poll in polls:
                 answer = poll.answer()
                 self.assertEqual((answer.status, answer["code"]), (503, "outcome_unknown"))
+        finally:
+            os.kill(leader.pid, signal.SIGCONT)
+
+    def test_S44_who_waits_keeps_its_place_until_it_can_have_missed_a_leader_that_went_silent(self):
+        replicas = self.replicas("--bond-grace", "1s", count=2)
+        leader = replicas.leader()
+        replicas.wait_until_in_step()
+        leader.client().lock("r", "n", type="own", lease_ms=600_000)
+        for i in range(2):
+            leader.poll("r", f"m{i}", type="own", wait_ms=600_000)
+        wait_until(lambda: len(leader.client().status("r", type="own")["queue"]) == 2, "both wait")
+        os.kill(leader.pid, signal.SIGSTOP)
+        try:
+            client = replicas.leader([server for server in replicas.servers if server is not leader]).client()
+            until = time.monotonic() + 3
+            while time.monotonic() < until:
+                self.assertEqual([w["node_id"] for w in client.status("r", type="own")["queue"]], ["m0", "m1"])
         finally:
             os.kill(leader.pid, signal.SIGCONT)
 
