@@ -29,29 +29,40 @@ export function askCredential(wasWrong) {
   });
 }
 
+// Only the hold that was asked about is ended. If another one has begun meanwhile, nothing is, and the reader looks again.
 export function askBreak(api, lane, onDone) {
   const dialog = byId('break-dialog');
   const reason = byId('break-reason');
   const problem = byId('break-error');
-  byId('break-what').replaceChildren(h('span', {class: 'operation'}, lane.type), ' ', h('span', {class: 'mono'}, lane.resource_id),
-    ', held by ', h('span', {class: 'node'}, lane.holder.node_id));
+  const confirm = byId('break-confirm');
+  const {type, resource_id, holder: {node_id, token}} = lane;
+  byId('break-what').replaceChildren(h('span', {class: 'operation'}, type), ' ', h('span', {class: 'mono'}, resource_id),
+    ', held by ', h('span', {class: 'node'}, node_id));
   problem.textContent = '';
   reason.value = '';
+  confirm.disabled = false;
   byId('break-cancel').onclick = () => dialog.close();
   byId('break-form').onsubmit = async (event) => {
     event.preventDefault();
     if (!reason.value.trim()) return;
-    byId('break-confirm').disabled = true;
+    confirm.disabled = true;
     try {
-      await api.post('/admin/break', {type: lane.type, resource_id: lane.resource_id, reason: reason.value.trim()});
+      await api.post('/admin/break', {type, resource_id, token, reason: reason.value.trim()});
       dialog.close();
       onDone();
     } catch (error) {
-      problem.textContent = error.code === 'forbidden' ? 'Your credential may not do this: it needs the role admin.' : error.message;
-    } finally {
-      byId('break-confirm').disabled = false;
+      const changed = error.code === 'stale_token';
+      problem.replaceChildren(...(changed ? await whoHolds(api, {type, resource_id})
+        : [error.code === 'forbidden' ? 'Your credential may not do this: it needs the role admin.' : error.message]));
+      confirm.disabled = changed;
+      if (changed) onDone();
     }
   };
   dialog.showModal();
   reason.focus();
+}
+
+async function whoHolds(api, lane) {
+  const {holder} = await api.get('/lock/status', lane).catch(() => ({}));
+  return ['The holder has changed', ...(holder ? [': now ', h('span', {class: 'node'}, holder.node_id)] : []), '. Close this and look again.'];
 }

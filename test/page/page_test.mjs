@@ -220,6 +220,24 @@ test('an admin breaks a hold with a reason, after being asked', () => withPage({
   await page.locator('#feed li', {hasText: 'node-dead was switched off'}).waitFor();
 }));
 
+test('a hold that began after the reader had looked is not broken in the place of the one that was meant', () => withPage({hash: '#type=job&resource=swapped', expected: /403/}, async (page) => {
+  await server.lock('job', 'swapped', 'node-first');
+  await server.lock('job', 'swapped', 'node-second');
+  await page.locator('#break').click();
+  await page.fill('#break-reason', 'node-first was switched off');
+  await server.unlock('job', 'swapped', 'node-first');
+  await page.locator('#detail .facts', {hasText: 'node-second'}).waitFor({state: 'attached'});
+  assert.match(await text(page.locator('#break-what')), /held by node-first/);
+  await page.locator('#break-confirm').click();
+  await page.locator('#break-error', {hasText: 'now node-second'}).waitFor();
+  assert.ok(await page.isDisabled('#break-confirm'));
+  assert.equal((await (await fetch(`${server.url}/lock/status?type=job&resource_id=swapped`)).json()).holder.node_id, 'node-second');
+  await page.locator('#break-cancel').click();
+  await page.locator('#break').click();
+  assert.match(await text(page.locator('#break-what')), /held by node-second/);
+  assert.ok(await page.isEnabled('#break-confirm'));
+}));
+
 test('what callers have named is text, whatever characters it has', () => withPage({}, async (page) => {
   const evil = '<script>alert(1)</script><img src=x onerror=alert(2)>';
   await server.lock('job', evil, '<b>node</b>', {info: '"><svg onload=alert(3)>'});
