@@ -194,7 +194,7 @@ async function readList() {
     if (wasAsked && asked === question()) setText(byId('found'), byId('empty').hidden ? `${byId('matched').textContent} found` : byId('empty').textContent);
     wasAsked &&= asked !== question();
   } catch (error) {
-    if (error.status >= 400 && error.status < 500) showProblem(error.message);
+    if (error.status >= 400 && error.status < 500 && error.code !== 'foreign_origin') showProblem(error.message);  // that is said at the top
   }
   reading = false;
   if (asked !== question()) return listSoon(0);

@@ -314,7 +314,7 @@ test('a name that is not the server\'s is refused in its words, and nothing is c
 }}, async (page) => {
   await connection(page, 'refused');
   await page.locator('#notice', {hasText: '--host NAME'}).waitFor();
-  for (const id of ['#now', '#past', '#feed-empty']) await page.locator(id).waitFor({state: 'hidden'});
+  for (const id of ['#now', '#past', '#table', '#empty', '#feed-empty']) await page.locator(id).waitFor({state: 'hidden'});
 }));
 
 test('asks for a credential once when the server wants one, and keeps it in memory only', async () => {
