@@ -38,7 +38,8 @@ TEST(Page, HasNothingInlineAndNothingFromElsewhere) {
 }
 
 TEST(Page, MakesNoMarkupFromTexts) {
-  for (const char* name : {"main.js", "rows.js", "connection.js", "detail.js", "feed.js", "dialogs.js", "charts.js", "dom.js"})
+  for (const char* name :
+       {"main.js", "rows.js", "connection.js", "detail.js", "feed.js", "dialogs.js", "charts.js", "dom.js"})
     EXPECT_FALSE(std::regex_search(text_of(name),
                                    std::regex("innerHTML|outerHTML|insertAdjacentHTML|document\\.write")))
         << name;
@@ -46,8 +47,8 @@ TEST(Page, MakesNoMarkupFromTexts) {
 
 TEST(Page, EveryModuleThatIsImportedOrPreloadedIsThere) {
   const std::regex address(R"(/page/([a-z_]+\.[a-z]+))");
-  for (const char* name :
-       {"index.html", "main.js", "rows.js", "connection.js", "detail.js", "feed.js", "dialogs.js", "charts.js"}) {
+  for (const char* name : {"index.html", "main.js", "rows.js", "connection.js", "detail.js", "feed.js",
+                           "dialogs.js", "charts.js"}) {
     const std::string text = text_of(name);
     for (std::sregex_iterator at(text.begin(), text.end(), address), end; at != end; ++at)
       EXPECT_NE(find_page_file((*at)[1].str()), nullptr) << name << " wants " << (*at)[1];
