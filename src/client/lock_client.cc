@@ -10,7 +10,6 @@
 
 namespace turnstile {
 
-using client::Call;
 using client::cancel_body;
 using client::fail;
 using client::JsonObject;
