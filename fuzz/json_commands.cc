@@ -29,10 +29,12 @@ void check_error(const ApiError& error) {
 }
 
 std::string_view call_of(const Command& command) {
-  return std::holds_alternative<LockRequest>(command)     ? "lock"
-         : std::holds_alternative<UnlockCommand>(command) ? "unlock"
-         : std::holds_alternative<RenewCommand>(command)  ? "renew"
-                                                          : "cancel";
+  return std::holds_alternative<LockRequest>(command)           ? "lock"
+         : std::holds_alternative<UnlockCommand>(command)       ? "unlock"
+         : std::holds_alternative<RenewCommand>(command)        ? "renew"
+         : std::holds_alternative<CancelCommand>(command)       ? "cancel"
+         : std::holds_alternative<AddReferenceCommand>(command) ? "refs/add"
+                                                                : "refs/release";
 }
 
 // The command as JSON, of a batch those of its items that are good; nothing: it was refused.
@@ -54,7 +56,7 @@ std::optional<std::string> read(Path path, std::string_view body, char behind) {
       continue;
     }
     CommandFields of_item = fields_of(*item);
-    of_item.text("call", call_of(*item), 6);
+    of_item.text("call", call_of(*item), 12);
     items += (items.empty() ? "" : ",") + of_item.as_json();
   }
   return "{\"requests\":[" + items + "]}";

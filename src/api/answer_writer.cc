@@ -135,11 +135,19 @@ unsigned append_references_answer(std::string& out, const ReferencesAnswer& answ
   return 200;
 }
 
-unsigned append_reference_change(std::string& out, const ReferencesAnswer& answer, ResourceId resource) {
+unsigned append_reference_change(std::string& out, const ReferencesAnswer& answer, ResourceId resource,
+                                 AnswerForm form) {
   if (answer.refusal != Refusal::none)
-    return append_refusal(out, R"("changed":false,)", answer.refusal, AnswerForm::alone);
-  append_references_answer(out, answer, resource);
-  out.back() = ',';
+    return append_refusal(out, R"("changed":false,)", answer.refusal, form);
+  if (form == AnswerForm::in_batch) {
+    begin_object(out, form, 200);
+    append_text_field(out, R"("resource_id":)", resource.text);
+    append_number_field(out, R"(,"count":)", answer.count);
+    out += ',';
+  } else {
+    append_references_answer(out, answer, resource);
+    out.back() = ',';
+  }
   append_bool_field(out, R"("changed":)", answer.changed);
   out += '}';
   return 200;

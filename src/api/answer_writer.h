@@ -32,8 +32,10 @@ unsigned append_list_answer(std::string& out, std::span<const StatusAnswer> page
                             const std::optional<LaneName>& next, std::optional<uint64_t> matched = {});
 
 unsigned append_references_answer(std::string& out, const ReferencesAnswer& answer, ResourceId resource);
-// For /refs/add and /refs/release: also whether anything changed.
-unsigned append_reference_change(std::string& out, const ReferencesAnswer& answer, ResourceId resource);
+// For /refs/add and /refs/release: also whether anything changed. In a batch without the nodes, which could
+// be 100 for each of a thousand.
+unsigned append_reference_change(std::string& out, const ReferencesAnswer& answer, ResourceId resource,
+                                 AnswerForm form = AnswerForm::alone);
 unsigned append_release_node_answer(std::string& out, const ReferencesAnswer& answer, NodeId node);
 
 // The frame of a batch's answers. Before each answer comes next_answer().

@@ -14,10 +14,13 @@ TEST(Batch, EachCallBecomesItsCommandInOrder) {
       {"call":"lock","type":"pull","resource_id":"a","node_id":"n","lease_ms":1000,"scope":"resource"},
       {"type":"pull","resource_id":"b","node_id":"n","error":"e","call":"unlock"},
       {"call":"renew","type":"pull","resource_id":"c","node_id":"n","token":5},
-      {"call":"cancel","type":"pull","resource_id":"d","node_id":"n"}]})");
-  ASSERT_EQ(parser.parse_batch(body.view()), size_t(4));
+      {"call":"cancel","type":"pull","resource_id":"d","node_id":"n"},
+      {"call":"refs/add","type":7,"resource_id":"e","node_id":"n"},
+      {"call":"refs/release","resource_id":"f","node_id":"m"}]})");
+  ASSERT_EQ(parser.parse_batch(body.view()), size_t(6));
   const BatchItem first = parser.next_in_batch(), second = parser.next_in_batch(),
-                  third = parser.next_in_batch(), fourth = parser.next_in_batch();
+                  third = parser.next_in_batch(), fourth = parser.next_in_batch(),
+                  fifth = parser.next_in_batch(), sixth = parser.next_in_batch();
   // Views of the first item are still good after the last was read.
   EXPECT_EQ(std::get<LockCommand>(first).lane.resource, ResourceId("a"));
   EXPECT_EQ(std::get<LockCommand>(first).scope, Scope::resource);
@@ -25,6 +28,9 @@ TEST(Batch, EachCallBecomesItsCommandInOrder) {
   EXPECT_FALSE(std::get<UnlockCommand>(second).success);
   EXPECT_EQ(std::get<RenewCommand>(third).token, Token(5));
   EXPECT_EQ(std::get<CancelCommand>(fourth).lane.resource, ResourceId("d"));
+  EXPECT_EQ(std::get<AddReferenceCommand>(fifth).resource, ResourceId("e"));
+  EXPECT_EQ(std::get<ReleaseReferenceCommand>(sixth).resource, ResourceId("f"));
+  EXPECT_EQ(std::get<ReleaseReferenceCommand>(sixth).node, NodeId("m"));
 }
 
 TEST(Batch, S1_AFaultyRequestGetsItsOwnErrorAndTheOthersGoOn) {
@@ -33,9 +39,12 @@ TEST(Batch, S1_AFaultyRequestGetsItsOwnErrorAndTheOthersGoOn) {
       {"call":"lock","call":"lock","type":"t","resource_id":"r","node_id":"n"},
       {"call":"lock","type":"t","type":"t","resource_id":"r","node_id":"n"},
       {"call":1,"type":"t"},{"call":"renew","type":"t","resource_id":"r","node_id":"n"},
+      {"call":"refs/add","resource_id":"r"},{"call":"refs/release","node_id":"n"},
+      {"call":"refs/release_node","node_id":"n"},
       {"call":"lock","type":"t","resource_id":"good","node_id":"n"}]})");
-  ASSERT_EQ(parser.parse_batch(body.view()), size_t(9));
-  for (const char* fault : {"object", "call", "call", "node_id", "call", "type", "call", "token"}) {
+  ASSERT_EQ(parser.parse_batch(body.view()), size_t(12));
+  for (const char* fault : {"object", "call", "call", "node_id", "call", "type", "call", "token", "node_id",
+                            "resource_id", "call"}) {
     const BatchItem item = parser.next_in_batch();
     ASSERT_TRUE(std::holds_alternative<ApiError>(item)) << fault;
     EXPECT_EQ(std::get<ApiError>(item).status, 400u);

@@ -182,11 +182,22 @@ BatchItem RequestParser::next_in_batch() {
     else
       return *made;
   };
+  const auto make_change = [&]<class Change>(Change change) -> BatchItem {
+    return make(kReferenceFields, [&](Fields& from, const ApiLimits& limits) -> ApiResult<Change> {
+      const ApiResult<ReferenceCommand> made = make_reference(from, limits);
+      if (!made) return std::unexpected(made.error());
+      static_cast<ReferenceCommand&>(change) = *made;
+      return change;
+    });
+  };
   if (call == "lock") return make(kBatchLockFields, make_lock);
   if (call == "unlock") return make(kUnlockFields, make_unlock);
   if (call == "renew") return make(kRenewFields, make_renew);
   if (call == "cancel") return make(kCancelFields, make_cancel);
-  return make_error(ErrorCode::invalid, R"("call" must be "lock", "unlock", "renew" or "cancel")");
+  if (call == "refs/add") return make_change(AddReferenceCommand());
+  if (call == "refs/release") return make_change(ReleaseReferenceCommand());
+  return make_error(ErrorCode::invalid,
+                    R"("call" must be "lock", "unlock", "renew", "cancel", "refs/add" or "refs/release")");
 }
 
 }  // namespace turnstile

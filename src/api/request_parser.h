@@ -8,14 +8,15 @@
 #include <string_view>
 #include <variant>
 
-#include "api/commands.h"
+#include "api/command.h"
 #include "api/error.h"
 #include "api/limits.h"
 
 namespace turnstile {
 
 // One request of a batch: a command, or why it is none.
-using BatchItem = std::variant<LockCommand, UnlockCommand, RenewCommand, CancelCommand, ApiError>;
+using BatchItem = std::variant<LockCommand, UnlockCommand, RenewCommand, CancelCommand, AddReferenceCommand,
+                               ReleaseReferenceCommand, ApiError>;
 
 // Reads one body at a time, without allocating once its memory has grown to the largest body seen.
 //

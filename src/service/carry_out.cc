@@ -59,11 +59,11 @@ struct Step {
   }
   CarriedOut operator()(const AddReferenceCommand& command) {
     const ReferencesAnswer answer = engine.add_reference(command, now, effects);
-    return {.status = append_reference_change(body, answer, command.resource)};
+    return {.status = append_reference_change(body, answer, command.resource, form)};
   }
   CarriedOut operator()(const ReleaseReferenceCommand& command) {
     const ReferencesAnswer answer = engine.release_reference(command, now, effects);
-    return {.status = append_reference_change(body, answer, command.resource)};
+    return {.status = append_reference_change(body, answer, command.resource, form)};
   }
   template <class Other>
   CarriedOut operator()(const Other&) {

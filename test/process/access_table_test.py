@@ -90,6 +90,10 @@ class TableTest(AccessCase):
         self.assertEqual([a.get("code", a.get("state")) for a in answers],
                          ["acquired", "forbidden", "forbidden", "acquired"])
         self.assertEqual(answers[1]["status"], 403)
+        uses = [{"call": call, "resource_id": r, "node_id": n} for call in ("refs/add", "refs/release")
+                for r, n in (("a/x", "node-a"), ("b/x", "node-a"), ("a/x", "node-b"))]
+        self.assertEqual([a.get("code", a["status"]) for a in self.as_("node-a").batch(*uses)["answers"]],
+                         [200, "forbidden", "forbidden"] * 2)
 
     def test_S52_a_node_can_do_nothing_in_the_name_of_another(self):
         token = self.as_("node-a").lock("shared/lock", "node-a", type="own")["token"]

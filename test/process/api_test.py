@@ -261,6 +261,22 @@ class BatchTest(ServerCase):
         self.assertEqual((answers[3]["cancelled"], answers[4]["code"], answers[5]["released"]),
                          (True, "stale_token", True))
 
+    def test_S17_references_in_a_batch_are_those_of_the_single_calls_without_the_list_of_nodes(self):
+        used = [{"call": call, "resource_id": self.resource + name, "node_id": node}
+                for call, name, node in (("refs/add", "x", "a"), ("refs/add", "x", "b"), ("refs/add", "x", "a"),
+                                         ("refs/add", "y", "a"), ("refs/release", "x", "b"), ("refs/release", "z", "b"))]
+        answers = self.client.batch(*used)["answers"]
+        self.assertEqual([(a["status"], a["resource_id"], a["count"], a["changed"]) for a in answers],
+                         [(200, self.resource + name, count, changed) for name, count, changed in (
+                             ("x", 1, True), ("x", 2, True), ("x", 2, False), ("y", 1, True), ("x", 1, True), ("z", 0, False))])
+        self.assertTrue(all(set(a) == {"status", "resource_id", "count", "changed"} for a in answers))
+        self.assertEqual(self.client.get("/refs", resource_id=self.resource + "x")["nodes"], ["a"])
+        # As alone, one is refused while the resource is being deleted; the others are done.
+        self.client.post("/refs/release", resource_id=self.resource + "x", node_id="a")
+        self.client.lock(self.resource + "x", "c", type="delete")
+        answers = self.client.batch(used[0], {**used[3], "node_id": "b"})["answers"]
+        self.assertEqual([(a["status"], a.get("code"), a["changed"]) for a in answers], [(403, "busy", False), (200, None, True)])
+
     def test_section_9_a_bad_item_neither_stops_nor_undoes_the_others(self):
         good = {"call": "lock", "type": "pull", "node_id": "a"}
         bad = [{"call": "lock", "type": "pull", "node_id": "a"}, {"call": "sing"}, {"type": "pull"}, 7, None, []]

@@ -215,6 +215,10 @@ def batches(recorder, server, client, _):
     batch({"call": "renew", **LANE, "token": token, "done": 1}, {"call": "renew", **LANE, "token": 1},
           {"call": "unlock", **LANE, "token": 1}, {"call": "unlock", **LANE, "token": token},
           {"call": "cancel", **LANE})
+    deleted = batch({"call": "refs/add", "resource_id": "r", "node_id": "y"}, {"call": "refs/release", "resource_id": "r", "node_id": "y"},
+                    {"call": "lock", "type": "delete", "resource_id": "r", "node_id": "z"},
+                    {"call": "refs/add", "resource_id": "r", "node_id": "y"})["answers"]
+    assert [answer["status"] for answer in deleted] == [200, 200, 200, 403], deleted
     batch({"call": "lock", "node_id": "x"}, 7, {"call": "dance"})
     batch()
 

@@ -245,6 +245,10 @@ void Actor::make(const Move& move) {
     case MoveKind::batch: {
       std::string body;
       std::vector<Errand*> wanted;
+      if (move.reset) {
+        body += R"({"call":"refs/add",)" + node_and_resource.substr(1) + ",";
+        wanted.push_back(nullptr);
+      }
       if (errand != nullptr && errand->token != 0) {
         body += R"({"call":"unlock",)" + unlock_body(move, *errand).substr(1) + ",";
         wanted.push_back(errand);
