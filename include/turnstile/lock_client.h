@@ -169,6 +169,9 @@ class TURNSTILE_API LockClient {
 
   [[nodiscard]] Expected<ReferenceStatus> references(const std::string& resource);
   [[nodiscard]] Expected<ReferenceStatus> add_reference(const std::string& resource);
+  // Many at once, in one round trip for a thousand, without the nodes of each. Results in order.
+  [[nodiscard]] Expected<std::vector<Expected<ReferenceStatus>>> add_references(
+      const std::vector<std::string>& resources);
   [[nodiscard]] Expected<ReferenceStatus> release_reference(const std::string& resource);
   [[nodiscard]] Expected<uint32_t> release_node(const std::string& node_id);  // returns how many
 

@@ -233,6 +233,13 @@ LaneStatus lane_of(Reader& from) {
   return lane;
 }
 
+ReferenceStatus references_of(Reader& from) {
+  return {.resource = from.text("resource_id", true),
+          .count = from.small("count", true),
+          .nodes = from.texts("nodes"),
+          .changed = from.boolean("changed")};
+}
+
 template <class T, class Read>
 std::optional<std::vector<BatchElement<T>>> read_batch(std::string_view body, Read read) {
   return read_object(body, [&](Reader& from) {
@@ -286,12 +293,7 @@ std::optional<LanePage> read_list(std::string_view body) {
 }
 
 std::optional<ReferenceStatus> read_references(std::string_view body) {
-  return read_object(body, [](Reader& from) {
-    return ReferenceStatus{.resource = from.text("resource_id", true),
-                           .count = from.small("count", true),
-                           .nodes = from.texts("nodes"),
-                           .changed = from.boolean("changed")};
-  });
+  return read_object(body, references_of);
 }
 
 std::optional<uint32_t> read_released_node(std::string_view body) {
@@ -334,6 +336,9 @@ std::optional<std::vector<BatchElement<Released>>> read_unlock_batch(std::string
 }
 std::optional<std::vector<BatchElement<Milliseconds>>> read_renew_batch(std::string_view body) {
   return read_batch<Milliseconds>(body, renew_of);
+}
+std::optional<std::vector<BatchElement<ReferenceStatus>>> read_references_batch(std::string_view body) {
+  return read_batch<ReferenceStatus>(body, references_of);
 }
 
 }  // namespace turnstile::client

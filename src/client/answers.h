@@ -64,5 +64,6 @@ bool is_json_object(std::string_view body);
 std::optional<std::vector<BatchElement<LockAnswer>>> read_lock_batch(std::string_view body);
 std::optional<std::vector<BatchElement<Released>>> read_unlock_batch(std::string_view body);
 std::optional<std::vector<BatchElement<Milliseconds>>> read_renew_batch(std::string_view body);
+std::optional<std::vector<BatchElement<ReferenceStatus>>> read_references_batch(std::string_view body);
 
 }  // namespace turnstile::client

@@ -1,4 +1,4 @@
-// The calls that do not wait, one and many: try_lock, try_lock_all and release_all.
+// The calls that do not wait, one and many: try_lock, try_lock_all, release_all and add_references.
 #include <fmt/format.h>
 
 #include "client/core.h"
@@ -175,6 +175,25 @@ Expected<std::vector<Expected<Released>>> LockClient::release_all(std::vector<Ho
                                 : client::judge_refused_unlock(error, maybe_done[index] || lost_answer);
         results[batched[index]] = holds[batched[index]].state_->finish_release(std::move(outcome));
       });
+  return results;
+}
+
+Expected<std::vector<Expected<ReferenceStatus>>> LockClient::add_references(
+    const std::vector<std::string>& resources) {
+  std::vector<Expected<ReferenceStatus>> results(resources.size());
+  BatchBodies adds;
+  for (const std::string& resource : resources)
+    adds.add(client::reference_body(resource, node_id(), "refs/add"));
+  bool answered = resources.empty();
+  call_batch(core_->caller(), std::move(adds), client::read_references_batch,
+             [&](size_t index, ReferenceStatus* added, Clock::time_point, const ClientError& error, bool) {
+               answered = answered || added != nullptr || error.code != ErrorCode::unavailable;
+               if (added != nullptr)
+                 results[index] = std::move(*added);
+               else
+                 results[index] = std::unexpected(error);
+             });
+  if (!answered) return std::unexpected(results.front().error());
   return results;
 }
 

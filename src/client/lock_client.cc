@@ -130,15 +130,11 @@ Expected<ReferenceStatus> LockClient::references(const std::string& resource) {
 }
 
 Expected<ReferenceStatus> LockClient::add_reference(const std::string& resource) {
-  return core_->post("/refs/add",
-                     JsonObject().text("resource_id", resource).text("node_id", node_id()).take(),
-                     client::read_references);
+  return core_->post("/refs/add", client::reference_body(resource, node_id()), client::read_references);
 }
 
 Expected<ReferenceStatus> LockClient::release_reference(const std::string& resource) {
-  return core_->post("/refs/release",
-                     JsonObject().text("resource_id", resource).text("node_id", node_id()).take(),
-                     client::read_references);
+  return core_->post("/refs/release", client::reference_body(resource, node_id()), client::read_references);
 }
 
 Expected<uint32_t> LockClient::release_node(const std::string& node_id) {

@@ -133,6 +133,14 @@ std::string renew_body(const Requester& who, uint64_t token, Milliseconds lease,
 
 std::string cancel_body(const Requester& who, std::string_view call) { return begin(who, call).take(); }
 
+std::string reference_body(std::string_view resource, std::string_view node, std::string_view call) {
+  return JsonObject(call.size() + resource.size() + node.size())
+      .text_if("call", call)
+      .text("resource_id", resource)
+      .text("node_id", node)
+      .take();
+}
+
 void BatchBodies::add(std::string_view element) {
   constexpr std::string_view kBegin = R"({"requests":[)";
   if (bodies_.empty() || bodies_.back().count == kBatchCalls ||

@@ -67,6 +67,7 @@ struct Progress {
 std::string renew_body(const Requester& who, uint64_t token, Milliseconds lease,
                        const std::optional<Progress>& progress, std::string_view call = {});
 std::string cancel_body(const Requester& who, std::string_view call = {});
+std::string reference_body(std::string_view resource, std::string_view node, std::string_view call = {});
 
 // Many elements as the fewest bodies of /batch that keep within its limits.
 class BatchBodies {

@@ -101,17 +101,12 @@ Expected<LaneStatus> ClientLockServer::status(const std::string& operation, cons
 }
 
 std::vector<Expected<void>> ClientLockServer::add_references(const std::vector<std::string>& resources) {
+  const auto all = client_.add_references(resources);
+  if (!all) return std::vector<Expected<void>>(resources.size(), std::unexpected(all.error()));
   std::vector<Expected<void>> results;
   results.reserve(resources.size());
-  for (const std::string& resource : resources) {
-    const bool gone = !results.empty() && !results.back() && is_away(results.back().error());
-    if (gone) {  // nobody waits for one time-out after the other
-      results.push_back(results.back());
-      continue;
-    }
-    const Expected<ReferenceStatus> added = client_.add_reference(resource);
+  for (const Expected<ReferenceStatus>& added : *all)
     results.push_back(added ? Expected<void>() : std::unexpected(added.error()));
-  }
   return results;
 }
 

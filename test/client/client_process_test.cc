@@ -152,6 +152,33 @@ TEST(L9, ManyAreLockedAndReleasedInOneRoundTrip) {
   EXPECT_TRUE(a.list()->lanes.empty());
 }
 
+TEST(L9, ManyReferencesAreAddedInOneRoundTrip) {
+  ServerProcess server;
+  LockClient a = server.client("a"), b = server.client("b");
+  EXPECT_TRUE(b.lock(request("delete", "use-7"))->acquired()) << "and is given back";
+  auto deleting = b.lock(request("delete", "use-9"));
+  ASSERT_TRUE(deleting && deleting->acquired());
+  std::vector<std::string> uses;
+  for (int i = 0; i < 1500; ++i) uses.push_back("use-" + std::to_string(i));
+  const auto added = a.add_references(uses);
+  ASSERT_TRUE(added && added->size() == uses.size());
+  for (size_t i = 0; i < uses.size(); ++i) {
+    if (i == 9) {
+      EXPECT_EQ((*added)[i].error().reason, "busy");
+      continue;
+    }
+    ASSERT_TRUE((*added)[i]) << uses[i];
+    EXPECT_EQ((*added)[i]->resource, uses[i]);
+    EXPECT_EQ((*added)[i]->count, 1u);
+    EXPECT_TRUE((*added)[i]->changed);
+  }
+  EXPECT_EQ(a.references("use-1499")->nodes, std::vector<std::string>{"a"});
+  EXPECT_TRUE(a.add_references({})->empty());
+  EXPECT_EQ(*a.release_node("a"), 1499u);
+  server.kill_now();
+  EXPECT_EQ(a.add_references(uses).error().code, ErrorCode::unavailable);
+}
+
 class L8 : public testing::TestWithParam<WaitBy> {};
 
 TEST_P(L8, ChainOfImmediateFailuresOver100WaitersNeverStalls) {
