@@ -143,6 +143,10 @@ int run(const Settings& settings, const std::vector<std::string>& notices) {
   notify_manager("STOPPING=1");
   log_info("stopping", {{"signal", signal == SIGTERM ? "SIGTERM" : "SIGINT"}});
   (*server)->stop();
+  if (const auto leaving = store.totals(Stage::leaving).blobs; leaving > 0)
+    log_warning(
+        "stopped before all that this node no longer uses was given up: that goes on at the next start",
+        {{"blobs", leaving}});
   return 0;
 }
 
