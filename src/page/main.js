@@ -49,7 +49,7 @@ let stream = 'connecting';
 
 const SUMS = [
   ['held', 'Held', 'held', 'lanes with a holder'], ['waiting', 'Waiting', 'waiting', 'requesters in queues'],
-  ['skips', 'Skipped so far', 'ok', 'told that the work is done, since the start of the server'], ['kept', 'Remembered', 'plain', 'completions that are kept, and so spare others the work'],
+  ['skips', 'Skipped', 'ok', 'told that the work is done, since the start of the server'], ['kept', 'Remembered', 'plain', 'completions that are kept, and so spare others the work'],
   ['references', 'References', 'plain', 'nodes that use a resource'], ['resources', 'Resources', 'plain', 'known to the server'],
 ];
 const tiles = Object.fromEntries(SUMS.map(([name, title, tone, hint]) => {
@@ -57,6 +57,10 @@ const tiles = Object.fromEntries(SUMS.map(([name, title, tone, hint]) => {
   byId('sums').append(h('div', {class: `sum card ${tone}`, title: hint}, h('dt', {}, title), value));
   return [name, value];
 }));
+
+// Each pull that was skipped is a download that did not happen.
+const saved = h('dd', {class: 'saved'});
+tiles.skips.after(saved);
 
 const charts = {
   flow: new Chart({title: 'Granted, skipped', unit: '/s', series: [
@@ -86,6 +90,8 @@ function showSummary(summary) {
   const skips = summary.operations.reduce((sum, one) => sum + one.skips, 0);
   for (const [name, value] of Object.entries({...summary, skips}))
     if (tiles[name]) setText(tiles[name], count(value));
+  const pulls = summary.operations.find((one) => one.type === 'pull')?.skips ?? 0;
+  setText(saved, pulls === 0 ? '' : `${count(pulls)} ${pulls === 1 ? 'download' : 'downloads'} saved`);
   tiles.references.parentElement.hidden = summary.references === undefined;
   setText(byId('uptime'), `up ${duration(summary.uptime_ms)}`);
   showOperations(summary.operations);

@@ -64,6 +64,15 @@ test('what is held and waited for appears, and changes as it changes', () => wit
   assert.match(await text(line), /pull done by node-a/);
 }));
 
+test('a pull that is skipped is a download saved', () => withPage({}, async (page) => {
+  const {token} = await server.lock('pull', 'saved/layer', 'node-a');
+  await server.unlock('pull', 'saved/layer', 'node-a', {token});
+  const saved = page.locator('.sum .saved');
+  const before = parseInt(await text(saved), 10) || 0;
+  for (const node of ['node-b', 'node-c']) assert.equal((await server.lock('pull', 'saved/layer', node)).skip, true);
+  await page.locator('.sum .saved', {hasText: `${before + 2} downloads saved`}).waitFor();
+}));
+
 test('a failure says why, in the feed and to whoever takes over', () => withPage({}, async (page) => {
   await server.lock('job', 'fails', 'node-a');
   await server.unlock('job', 'fails', 'node-a', {success: false, error: 'disk full on /var'});
