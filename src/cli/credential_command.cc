@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "base/standard_streams.h"
+#include "base/utf8.h"
 #include "cli/json.h"
 #include "cli/program.h"
 #include "cli/secret.h"
@@ -33,7 +34,8 @@ std::string list(const std::vector<std::string>& texts) {
 }
 
 bool is_plain(const std::string& text) {
-  return !text.empty() && std::ranges::all_of(text, [](unsigned char c) { return c >= ' ' && c != 0x7f; });
+  return !text.empty() && is_utf8(text) &&
+         std::ranges::all_of(text, [](unsigned char c) { return c >= ' ' && c != 0x7f; });
 }
 
 std::string block(const CredentialOptions& options, const std::string& secret) {
@@ -52,8 +54,8 @@ int credential(const Context& context, const CredentialOptions& options) {
   texts.insert(texts.end(), options.resources.begin(), options.resources.end());
   texts.push_back(options.name);
   if (!std::ranges::all_of(texts, is_plain))
-    return report(context.output, "a name, node or resource is empty or has a control character", "usage",
-                  kUsage);
+    return report(context.output, "a name, node or resource is empty, has a control character or is no UTF-8",
+                  "usage", kUsage);
   const Result<std::string> secret = new_secret();
   if (!secret) return report(context.output, secret.error().message, "unexpected", kUnexpected);
   if (context.json()) {

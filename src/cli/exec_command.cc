@@ -24,7 +24,7 @@ void say(const Context& context, const ExecOptions& options, boost::json::object
   if (options.quiet) return;
   if (context.json()) {
     state["message"] = text;
-    print_error("{}\n", boost::json::serialize(state));
+    print_error("{}\n", json_text(state));
   } else {
     print_error("turnstile: {}\n", one_line(text));
   }
@@ -115,7 +115,9 @@ int release(const Context& context, const ExecOptions& options, const Signals& s
   const Expected<Released> released = hold.release(work, stop ? stop->token() : std::stop_token());
   if (!released && stop && stop->signal() != 0) hold.detach();
   if (end.kind == CommandEnd::Kind::not_started || end.kind == CommandEnd::Kind::unsupervised) {
-    return report(context.output, work.error, "failed", exit_code_of(end));
+    const std::string untold =
+        released ? "" : fmt::format("; that could not be reported: {}", released.error().message);
+    return report(context.output, work.error + untold, "failed", exit_code_of(end));
   }
   if (released) {
     say_ran(context, options, work, *released, took, hint);

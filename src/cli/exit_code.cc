@@ -115,7 +115,7 @@ int report(Output output, std::string_view message, std::string_view code, int e
     object["error"] = line;
     object["code"] = std::string_view(code);
     object["exit"] = exit;
-    print_error("{}\n", boost::json::serialize(object));
+    print_error("{}\n", json_text(object));
   } else {
     print_error("turnstile: {}\n", line);
   }

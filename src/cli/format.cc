@@ -8,6 +8,7 @@
 #include <cstdio>
 
 #include "base/duration.h"
+#include "base/utf8.h"
 
 namespace turnstile::cli {
 namespace {
@@ -18,12 +19,6 @@ struct Unit {
 };
 constexpr std::array kUnits = {Unit{"d", 86'400'000}, Unit{"h", 3'600'000}, Unit{"m", 60'000},
                                Unit{"s", 1'000}};
-
-struct Character {
-  char32_t code = 0;
-  size_t columns = 1;
-  bool valid = true;
-};
 
 struct Range {
   char32_t first, last;
@@ -58,26 +53,10 @@ size_t columns_of(char32_t code) {
   return within(kNothing, code) ? 0 : within(kWide, code) ? 2 : 1;
 }
 
-// Takes the first character away. A byte that is no UTF-8 is one of its own.
-Character take_character(std::string_view& text) {
-  const auto byte = [&](size_t i) { return uint8_t(text[i]); };
-  const uint8_t first = byte(0);
-  const size_t length = first < 0x80                    ? 1
-                        : first >= 0xC2 && first < 0xE0 ? 2
-                        : (first & 0xF0) == 0xE0        ? 3
-                        : first >= 0xF0 && first < 0xF5 ? 4
-                                                        : 0;
-  char32_t code = length <= 1 ? first : first & (0xFF >> (length + 1));
-  bool valid = length > 0 && length <= text.size();
-  for (size_t i = 1; valid && i < length; ++i) {
-    valid = (byte(i) & 0xC0) == 0x80;
-    code = code << 6 | (byte(i) & 0x3F);
-  }
-  constexpr std::array<char32_t, 5> kLeast = {0, 0, 0x80, 0x800, 0x10000};
-  valid = valid && code >= kLeast[length] && code <= 0x10FFFF && (code < 0xD800 || code > 0xDFFF);
-  text.remove_prefix(valid ? length : 1);
-  return valid ? Character{.code = code, .columns = columns_of(code)}
-               : Character{.code = first, .valid = false};
+// Takes the first character away, and tells how many columns it has.
+size_t take_columns(std::string_view& text) {
+  const Utf8Character character = take_character(text);
+  return character.valid ? columns_of(character.code) : 1;
 }
 
 }  // namespace
@@ -125,22 +104,26 @@ std::string show_progress(std::optional<uint64_t> done, std::optional<uint64_t> 
   return fmt::format("{:.0f}% ({} of {})", percent, show_bytes(*done), show_bytes(*total));
 }
 
-bool is_utf8(std::string_view text) {
-  while (!text.empty()) {
-    if (!take_character(text).valid) return false;
-  }
-  return true;
-}
-
 std::string one_line(std::string_view text) {
-  std::string out(text);
-  std::ranges::replace_if(out, [](char c) { return uint8_t(c) < 0x20 || c == 0x7F; }, ' ');
+  std::string out;
+  out.reserve(text.size());
+  while (!text.empty()) {
+    const std::string_view from = text;
+    const Utf8Character character = take_character(text);
+    const bool controls = character.code < 0x20 || (character.code >= 0x7F && character.code < 0xA0);
+    if (!character.valid)
+      out += kReplacement;
+    else if (controls)
+      out += ' ';
+    else
+      out += from.substr(0, from.size() - text.size());
+  }
   return out;
 }
 
 size_t display_width(std::string_view utf8) {
   size_t width = 0;
-  while (!utf8.empty()) width += take_character(utf8).columns;
+  while (!utf8.empty()) width += take_columns(utf8);
   return width;
 }
 
@@ -148,7 +131,7 @@ std::string_view front_of(std::string_view text, size_t width) {
   std::string_view rest = text;
   for (size_t used = 0; !rest.empty();) {
     std::string_view behind = rest;
-    used += take_character(behind).columns;
+    used += take_columns(behind);
     if (used > width) break;
     rest = behind;
   }
@@ -161,7 +144,7 @@ std::string shortened(std::string_view text, size_t width) {
   if (width == 0) return "";
   const std::string_view front = front_of(text, width / 2);
   std::string_view back = text;
-  for (size_t left = all, room = width - width / 2 - 1; left > room;) left -= take_character(back).columns;
+  for (size_t left = all, room = width - width / 2 - 1; left > room;) left -= take_columns(back);
   return fmt::format("{}…{}", front, back);
 }
 

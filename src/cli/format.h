@@ -28,9 +28,8 @@ std::string show_bytes(uint64_t count);  // "999", "1.5K", "3.0M": without a uni
 // "42% (1.2G of 2.9G)"; without a total: "1.2G"; nothing: "".
 std::string show_progress(std::optional<uint64_t> done, std::optional<uint64_t> total);
 
-bool is_utf8(std::string_view text);
-
-// Control characters as spaces, so that a foreign text neither breaks a line nor drives the terminal.
+// Control characters as spaces, so that a foreign text neither breaks a line nor drives the terminal; bytes
+// that are no UTF-8 as U+FFFD.
 std::string one_line(std::string_view text);
 // At most `width` columns of it; the middle is left out, for digests differ at their ends.
 std::string shortened(std::string_view text, size_t width);

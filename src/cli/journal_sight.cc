@@ -7,6 +7,7 @@
 #include <filesystem>
 
 #include "base/rfc3339.h"
+#include "base/utf8.h"
 #include "base/version.h"
 #include "cli/journal_facts.h"
 #include "journal/backup.h"
@@ -169,7 +170,7 @@ Result<void> dump_journal(const std::string& path, const std::function<void(cons
         if (!wanted) return;
         boost::json::object out = place;
         for (auto& field : to_json(record)) out.emplace(field.key(), std::move(field.value()));
-        line(boost::json::serialize(out));
+        line(to_utf8(boost::json::serialize(out)));
       },
       [&](const std::string& name, const Frame& frame) {
         const bool is_batch = frame.header.kind == FrameKind::batch;

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include "base/standard_streams.h"
+#include "base/utf8.h"
 #include "client/wall_time.h"
 // The library itself, once: it needs no other package than its headers.
 #include <boost/json/src.hpp>
@@ -137,8 +138,10 @@ object to_json(const WaitingStatus& waiting) {
   return out;
 }
 
+std::string json_text(const boost::json::value& value) { return to_utf8(boost::json::serialize(value)); }
+
 void print_json(const boost::json::value& value) {
-  print_output("{}\n", boost::json::serialize(value));
+  print_output("{}\n", json_text(value));
   flush_output();
 }
 

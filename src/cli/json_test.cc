@@ -30,5 +30,10 @@ TEST(Json, AResetEventSaysOnlyThatSomeWereMissed) {
             R"({"id":"7","event":"reset"})");
 }
 
+TEST(Json, WhatIsNoUtf8IsReplacedForJsonHasNoOtherWay) {
+  EXPECT_EQ(json_text({{"error", "no file \xff"}}), R"({"error":"no file )"
+                                                    "\uFFFD\"}");
+}
+
 }  // namespace
 }  // namespace turnstile::cli

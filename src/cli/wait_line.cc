@@ -74,7 +74,7 @@ void WaitLine::update(const WaitingStatus& status) {
   if (output_ == Output::json) {
     boost::json::object out = to_json(status);
     out["state"] = "waiting";
-    print_error("{}\n", boost::json::serialize(out));
+    print_error("{}\n", json_text(out));
   } else {
     print_error("turnstile: {}\n", waiting_text(lane_, status, wall_now(), waited()));
   }
@@ -86,7 +86,7 @@ void WaitLine::end(const std::string& outcome) {
   if (!status_ || live_ || quiet_) return;
   if (output_ == Output::json) {
     const boost::json::object out{{"state", outcome}, {"waited_ms", waited().count()}};
-    print_error("{}\n", boost::json::serialize(out));
+    print_error("{}\n", json_text(out));
   } else {
     print_error("turnstile: {} after {}\n", outcome, show_duration(waited()));
   }
