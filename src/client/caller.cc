@@ -67,10 +67,11 @@ Milliseconds Caller::pause_after(int failures, Milliseconds longest) const {
   return with_jitter(std::min(longest, settings_.retry_interval * (1 << doublings)));
 }
 
-Milliseconds Caller::timeout_of(const Call& call) const {
+Milliseconds Caller::timeout_of(const Call& call, const Tries& tries) const {
   const Milliseconds timeout = call.timeout.count() > 0 ? call.timeout : settings_.request_timeout;
   if (call.deadline == Steady::time_point::max()) return timeout;
-  const auto left = std::chrono::ceil<Milliseconds>(call.deadline - timing_->now());
+  auto left = std::chrono::ceil<Milliseconds>(call.deadline - timing_->now());
+  if (call.timeout.count() == 0) left /= std::max(1, int(servers_.count()) - tries.in_round);
   return std::clamp(left, Milliseconds(1), timeout);
 }
 
@@ -82,7 +83,7 @@ std::expected<Reply, CallFailure> Caller::call(const Call& call) {
                                         .post = call.post,
                                         .target = call.target,
                                         .body = call.body,
-                                        .timeout = timeout_of(call),
+                                        .timeout = timeout_of(call, tries),
                                         .stop = stop_of(call)});
     if (settings_.on_call) report(call, reply, tries, answer ? answer->status : 0);
     if (answer && answer->status == 200) {

@@ -17,7 +17,9 @@ struct Call {
   bool post = true;
   std::string target{};
   std::string body{};
-  Milliseconds timeout{0};  // of one try; 0: the settings' request_timeout
+  // Of one try; 0: the settings' request_timeout, and where there is a deadline, what is left until then in
+  // equal parts for the servers not yet asked.
+  Milliseconds timeout{0};
   // -1: the settings' max_retries. 0: what may have been done is not asked for again.
   int retries = -1;
   bool once = false;           // done twice it would do harm: likewise, whatever `retries` says
@@ -77,6 +79,7 @@ class Caller {
   Transport& transport() { return *transport_; }
   const Timing& timing() const { return *timing_; }
   const ClientSettings& settings() const { return settings_; }
+  int servers() const { return int(servers_.count()); }
   bool has_several() const { return servers_.count() > 1; }
 
  private:
@@ -92,7 +95,7 @@ class Caller {
   bool again(const Call& call, Tries& tries, CallFailure& failure);
   void give_up(const Tries& tries, CallFailure& failure) const;
   void report(const Call& call, const Reply& reply, const Tries& tries, int status) const;
-  Milliseconds timeout_of(const Call& call) const;
+  Milliseconds timeout_of(const Call& call, const Tries& tries) const;
   Milliseconds pause_after(int failures, Milliseconds longest) const;
   const std::stop_token& stop_of(const Call& call) const {
     return call.stop.stop_possible() ? call.stop : stop_;

@@ -24,6 +24,7 @@ Easy make_easy(const ServerUrl& url, const ClientSettings& settings) {
   if (!owned) throw std::bad_alloc();
   CURL* const easy = owned.get();
   curl_easy_setopt(easy, CURLOPT_NOSIGNAL, 1L);
+  curl_easy_setopt(easy, CURLOPT_QUICK_EXIT, 1L);  // a try that is over does not wait for a name to be found
   curl_easy_setopt(easy, CURLOPT_TCP_NODELAY, 1L);
   curl_easy_setopt(easy, CURLOPT_TCP_KEEPALIVE, 1L);
   curl_easy_setopt(easy, CURLOPT_SOCKOPTFUNCTION, &take_back_when_closed);

@@ -182,6 +182,19 @@ TEST_F(HandOver, ALeaseOfTenSecondsSurvivesASixSecondTakeOver) {
   }
 }
 
+// The first server takes connections and never answers: a short wait must still reach the others.
+TEST_F(HandOver, AServerThatHangsDoesNotTakeTheTimeOfTheOthers) {
+  hangs = "http://a";
+  leader = "http://c";
+  for (const bool wait : {false, true}) {
+    const auto until = client.timing->now() + 3s;
+    const LockRequest request{.operation = "pull", .resource = "r"};
+    auto result = wait ? client.client->lock(request, until) : client.client->try_lock(request, until);
+    ASSERT_TRUE(result && result->acquired()) << wait;
+    EXPECT_LT(client.timing->now(), until);
+  }
+}
+
 TEST_F(HandOver, AReleaseGoesToTheNextLeaderAndIsConfirmed) {
   Expected<LockResult> result = client.client->try_lock({.operation = "mutex", .resource = "r"});
   ASSERT_TRUE(result && result->acquired());
