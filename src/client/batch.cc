@@ -86,6 +86,7 @@ void call_batch(client::Caller& caller, BatchBodies bodies,
 
 Expected<LockResult> LockClient::try_lock(const LockRequest& request, Clock::time_point deadline,
                                           std::stop_token stop) {
+  if (auto fault = client::fault_of(request)) return client::fail(ErrorCode::invalid, std::move(*fault));
   const Requester who = core_->requester_of(request);
   const auto reply = core_->caller().call({.target = "/lock",
                                            .body = client::lock_body({.who = who, .request = request}),
@@ -113,6 +114,10 @@ Expected<std::vector<Expected<LockResult>>> LockClient::try_lock_all(
   for (size_t i = 0; i < requests.size(); ++i) {
     results.emplace_back(LockResult{});
     requesters.push_back(core_->requester_of(requests[i]));
+    if (auto fault = client::fault_of(requests[i])) {
+      results[i] = client::fail(ErrorCode::invalid, std::move(*fault));
+      continue;
+    }
     if (requests[i].monitor) {
       results[i] = try_lock(requests[i]);  // a batch makes no bonds
       continue;
@@ -182,16 +187,23 @@ Expected<std::vector<Expected<ReferenceStatus>>> LockClient::add_references(
     const std::vector<std::string>& resources) {
   std::vector<Expected<ReferenceStatus>> results(resources.size());
   BatchBodies adds;
-  for (const std::string& resource : resources)
-    adds.add(client::reference_body(resource, node_id(), "refs/add"));
-  bool answered = resources.empty();
+  std::vector<size_t> batched;  // indices
+  for (size_t i = 0; i < resources.size(); ++i) {
+    if (auto fault = client::fault_of_name(resources[i])) {
+      results[i] = client::fail(ErrorCode::invalid, std::move(*fault));
+      continue;
+    }
+    batched.push_back(i);
+    adds.add(client::reference_body(resources[i], node_id(), "refs/add"));
+  }
+  bool answered = batched.size() < resources.size() || resources.empty();
   call_batch(core_->caller(), std::move(adds), client::read_references_batch,
              [&](size_t index, ReferenceStatus* added, Clock::time_point, const ClientError& error, bool) {
                answered = answered || added != nullptr || error.code != ErrorCode::unavailable;
                if (added != nullptr)
-                 results[index] = std::move(*added);
+                 results[batched[index]] = std::move(*added);
                else
-                 results[index] = std::unexpected(error);
+                 results[batched[index]] = std::unexpected(error);
              });
   if (!answered) return std::unexpected(results.front().error());
   return results;

@@ -36,6 +36,14 @@ TEST(D6, AFailureWithoutATextIsStillSentAsAFailure) {
   EXPECT_NE(unlock_body(who, 5, WorkResult::succeeded()).find(R"("success":true)"), std::string::npos);
 }
 
+TEST(D6, AnErrorIsAnyTextAndToldAsFarAsTheServerTakesIt) {
+  const Requester who{.operation = "pull", .resource = "r", .node_id = "n", .request_id = {}};
+  EXPECT_NE(unlock_body(who, 5, WorkResult::failed("no \xff")).find("\"error\":\"no \uFFFD\""),
+            std::string::npos);
+  const std::string body = unlock_body(who, 5, WorkResult::failed(std::string(4'095, 'x') + "é and more"));
+  EXPECT_NE(body.find("\"error\":\"" + std::string(4'095, 'x') + "\""), std::string::npos);
+}
+
 TEST(Requests, AResultAndHowLongItCountsTravelWithASuccessAlone) {
   const Requester who{.operation = "once", .resource = "r", .node_id = "n", .request_id = "q"};
   WorkResult work = WorkResult::succeeded("two\nlines", Milliseconds(2'000));

@@ -65,6 +65,7 @@ const std::string& LockClient::node_id() const { return core_->settings().node_i
 
 Expected<LockResult> LockClient::lock(const LockRequest& request, Clock::time_point deadline,
                                       std::stop_token stop) {
+  if (auto fault = client::fault_of(request)) return fail(ErrorCode::invalid, std::move(*fault));
   return client::Waiting(*core_, request, deadline, std::move(stop)).run();
 }
 

@@ -4,11 +4,14 @@
 
 #include <algorithm>
 
+#include "base/utf8.h"
+
 namespace turnstile::client {
 namespace {
 
 constexpr size_t kBatchCalls = 1000;
 constexpr size_t kBatchBytes = 1 << 20;
+constexpr size_t kLongestError = 4'096;  // that the server takes
 constexpr char kHex[] = "0123456789abcdef";
 
 bool needs_escape(char c) { return uint8_t(c) < 0x20 || c == 0x7f || c == '"' || c == '\\'; }
@@ -96,6 +99,20 @@ Target& Target::with(std::string_view name, std::string_view value) {
   return *this;
 }
 
+std::optional<std::string> fault_of_name(std::string_view resource) {
+  if (is_utf8(resource)) return std::nullopt;
+  return fmt::format("\"{}\" is no UTF-8", to_utf8(resource));
+}
+
+std::optional<std::string> fault_of(const LockRequest& request) {
+  if (request.lease.count() < 0) return "a lease must not be below 0";
+  for (const std::string* text :
+       {&request.operation, &request.resource, &request.node_id, &request.request_id, &request.info}) {
+    if (std::optional<std::string> fault = fault_of_name(*text)) return fault;
+  }
+  return std::nullopt;
+}
+
 std::string lock_body(const LockBody& lock, std::string_view call) {
   JsonObject object = begin(lock.who, call);
   const LockRequest& request = lock.request;
@@ -113,7 +130,7 @@ std::string unlock_body(const Requester& who, uint64_t token, const WorkResult& 
   JsonObject object = begin(who, call);
   if (token != 0) object.number("token", token);
   object.boolean("success", result.success);  // always: its absence would be read from the error text (D6)
-  object.text_if("error", result.error);
+  object.text_if("error", to_utf8(result.error, kLongestError));  // any text will do to say why
   if (result.permanent) object.boolean("permanent", true);
   if (result.success) {
     object.text_if("result", result.result);

@@ -51,6 +51,10 @@ class Target {
   char next_ = '?';
 };
 
+// Why no server would take it; of many in one body, one such would cost the others their answers.
+std::optional<std::string> fault_of(const LockRequest& request);
+std::optional<std::string> fault_of_name(std::string_view resource);
+
 struct LockBody {
   const Requester& who;
   const LockRequest& request;
@@ -59,6 +63,7 @@ struct LockBody {
 
 // Each is the body of the call of its name. `call` (as in "lock"): as an element of a batch.
 std::string lock_body(const LockBody& lock, std::string_view call = {});
+// An error is told as far as the server takes it; a result is told as it is, or not at all.
 std::string unlock_body(const Requester& who, uint64_t token, const WorkResult& result,
                         std::string_view call = {});
 struct Progress {

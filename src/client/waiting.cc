@@ -1,5 +1,7 @@
 #include "client/waiting.h"
 
+#include <fmt/format.h>
+
 #include "client/sse_parser.h"
 #include "client/subscription_state.h"
 
@@ -10,6 +12,8 @@ constexpr Milliseconds kFirstComment{2'000};  // a stream that has not begun by 
 constexpr Milliseconds kReportEvery{1'000};
 constexpr Milliseconds kSliceOfSeveral{8'000};
 constexpr int kCutsToChange = 2;
+constexpr Milliseconds kLeastTry{100};
+constexpr int kGrantsInVain = 3;
 // Leaving a queue. A server that has just not answered gets one more word, not several: the caller wants to
 // go, and the grant that nobody claims, or the lease, ends what it does not hear of.
 constexpr Milliseconds kLeaving{1'000}, kLeavingInVain{500};
@@ -102,6 +106,8 @@ Waiting::Outcome Waiting::ask(Milliseconds wait) {
   // The server ends a long poll itself, in time; a try that it does not answer ends soon after the deadline.
   if (patient && deadline_ != Steady::time_point::max()) {
     call.timeout = std::min(call.timeout, time_left(call.timeout) + Milliseconds(100));
+    // Of several servers the first may hang: that must not take the time of the others.
+    if (wait.count() == 0) call.timeout = std::max(call.timeout / core_.caller().servers(), kLeastTry);
   }
   last_asked_ = core_.timing().now();
   const auto reply = core_.caller().call(call);
@@ -170,7 +176,13 @@ Waiting::Outcome Waiting::acquired(const LockAnswer& answer, Steady::time_point 
   const bool stale = request_.lease.count() > 0 && core_.timing().now() - sent_at > request_.lease / 3;
   if (stale) {
     const Expected<void> renewed = result.hold.renew();
-    if (!renewed && renewed.error().code == ErrorCode::lost) return std::nullopt;  // and ask again
+    if (!renewed && renewed.error().code == ErrorCode::lost) {
+      if (++grants_in_vain_ < kGrantsInVain) return std::nullopt;  // and ask again
+      return fail(ErrorCode::lost,
+                  fmt::format("{} times the lease of {} ms was over before the answer was here: "
+                              "ask for a longer one",
+                              grants_in_vain_, request_.lease.count()));
+    }
   }
   result.outcome = LockOutcome::acquired;
   return result;

@@ -53,6 +53,7 @@ class Waiting {
   WaitBy way_;                   // never `automatic`
   const bool may_change_way_;    // it was
   int cuts_ = 0;                 // long polls in a row that were cut off
+  int grants_in_vain_ = 0;       // whose lease was over before we heard of them
   int failures_ = 0;             // tries in a row without an answer
   bool failed_ = false;          // the last call
   bool asked_somebody_ = false;  // a server may have got a request of ours

@@ -193,6 +193,45 @@ TEST(Lock, AcquiredByALongPollThatWasSentLongAgoIsRenewedBeforeItIsHandedOver) {
   test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
 }
 
+// The way there and back takes longer than the lease: that will not change.
+TEST(Lock, WhoseLeaseIsAlwaysOverBeforeTheAnswerIsHereSaysSo) {
+  TestClient test;
+  test.transport->otherwise = [&](const Exchange& exchange) {
+    test.timing->advance(600ms);
+    return exchange.target == "/lock" ? answer(200, kAcquired) : answer(403, refusal("not_held"));
+  };
+  LockRequest request = kRequest;
+  request.lease = 500ms;
+  const auto result = test.client->lock(request);
+  ASSERT_FALSE(result);
+  EXPECT_EQ(result.error().code, ErrorCode::lost);
+  EXPECT_NE(result.error().message.find("500 ms"), std::string::npos) << result.error().message;
+}
+
+TEST(Requests, ThatNoServerWouldTakeAreRefusedHereAndCostOthersNothing) {
+  TestClient test;
+  LockRequest faulty = kRequest;
+  faulty.lease = -1s;
+  EXPECT_EQ(test.client->lock(faulty).error().code, ErrorCode::invalid);
+  EXPECT_EQ(test.client->try_lock(faulty).error().code, ErrorCode::invalid);
+  LockRequest odd = kRequest;
+  odd.resource = "\xff";
+  test.transport->otherwise = [](const Exchange&) {
+    return answer(200, std::string(R"({"answers":[{"status":200,)") + (kSkipped + 1) + "]}");
+  };
+  const auto locked = test.client->try_lock_all({odd, kRequest});
+  ASSERT_TRUE(locked && locked->size() == 2);
+  EXPECT_EQ((*locked)[0].error().code, ErrorCode::invalid);
+  EXPECT_TRUE((*locked)[1] && (*locked)[1]->skipped());
+  test.transport->otherwise = [](const Exchange&) {
+    return answer(200, R"({"answers":[{"status":200,"resource_id":"r","count":1,"nodes":["me"]}]})");
+  };
+  const auto added = test.client->add_references({"r", "\xff"});
+  ASSERT_TRUE(added && added->size() == 2);
+  EXPECT_TRUE((*added)[0]);
+  EXPECT_EQ((*added)[1].error().code, ErrorCode::invalid);
+}
+
 TEST(Lock, TellsWhereItStandsAtMostOnceASecond) {
   TestClient test;
   std::vector<WaitingStatus> told;
