@@ -21,7 +21,7 @@ inline namespace v1 {
 // How the work ended; what the waiters are told.
 struct WorkResult {
   bool success = false;
-  std::string error{};     // why not
+  std::string error{};     // why not; what is behind 4 KiB is cut off
   bool permanent = false;  // nobody can do better (a 404, a bad digest): all waiters end with this error
   std::string result{};    // of a success: what those who skip are told, at most 4 KiB of UTF-8
   // Of a success: how long it counts, where the operation shares it. None: as long as the server's settings
@@ -44,7 +44,8 @@ struct Released {
   // and a later one found the hold gone: by that first try, or because the lease had run out before it
   // arrived, and then the result counts for nothing, and others may be at the work by now.
   bool confirmed = true;
-  bool result_kept = true;  // false: the server has no room for the result, and nobody will see it
+  bool result_kept =
+      true;  // false: the server had no room for the result, or took none like it; nobody will see it
   std::optional<std::chrono::milliseconds> keep{};  // with WorkResult::keep: how long it counts in fact
   std::string next{};                               // the node that was granted the lane in the same step
   std::vector<std::string> waiters{};               // nodes that waited for the resource just before

@@ -116,16 +116,25 @@ Hold::State::Attempt Hold::State::attempt_to_release() const {
 
 Expected<Released> Hold::State::finish_release(Unlocked outcome) {
   std::optional<Subscription> bond;  // ends below, without the lock: that waits for its thread
-  const Locked lock(mutex_);
-  releasing_ = false;
-  maybe_done_ |= outcome.maybe_done;
-  // What is not known to have been done may be tried again; the rest is final (D5).
-  if (outcome.released || outcome.released.error().code == ErrorCode::lost) {
-    outcome_ = outcome.released;
-    if (!outcome.released) lost_ = true;
-    bond.swap(bond_);
+  std::shared_ptr<Keeper> keeper;    // of a hold that goes on
+  {
+    const Locked lock(mutex_);
+    releasing_ = false;
+    maybe_done_ |= outcome.maybe_done;
+    // What is not known to have been done may be tried again; the rest is final (D5).
+    if (outcome.released || outcome.released.error().code == ErrorCode::lost) {
+      outcome_ = outcome.released;
+      if (!outcome.released) lost_ = true;
+      bond.swap(bond_);
+    } else if (outcome.released.error().code == ErrorCode::invalid && !maybe_done_) {
+      // The server takes no such result: the hold goes on as if nobody had asked, until there is another one.
+      result_.reset();
+      ended_ = false;
+      keeper = keeper_;
+    }
+    changed_.notify_all();
   }
-  changed_.notify_all();
+  if (keeper) (void)keeper->add(shared_from_this());
   return std::move(outcome.released);
 }
 

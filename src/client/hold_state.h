@@ -95,8 +95,9 @@ class Hold::State : public std::enable_shared_from_this<Hold::State> {
   std::optional<Subscription> bond_ TS_GUARDED_BY(mutex_);
 
   bool releasing_ TS_GUARDED_BY(mutex_) = false;
-  bool ended_ TS_GUARDED_BY(mutex_) = false;                // by us: a release was begun
-  std::optional<WorkResult> result_ TS_GUARDED_BY(mutex_);  // of the first release: later ones repeat it (D7)
+  bool ended_ TS_GUARDED_BY(mutex_) = false;  // by us: a release was begun
+  // Of the first release: later ones repeat it (D7), unless the server would have none of it.
+  std::optional<WorkResult> result_ TS_GUARDED_BY(mutex_);
   bool maybe_done_ TS_GUARDED_BY(mutex_) = false;
   std::optional<Expected<Released>> outcome_ TS_GUARDED_BY(mutex_);
 };

@@ -290,6 +290,29 @@ TEST_F(D7, ReleaseAllJudgesEachOfABatchTheSameWay) {
   EXPECT_FALSE((*released)[1]->confirmed);
 }
 
+// The server takes no such result (too long, no UTF-8): nothing is over yet.
+TEST_F(D7, AResultThatIsRefusedLeavesTheHoldAsItWasForAnotherOne) {
+  test.transport->then(answer(400, refusal("bad_request")));
+  EXPECT_EQ(hold.release(WorkResult::succeeded(std::string(5'000, 'x'))).error().code, ErrorCode::invalid);
+  EXPECT_EQ(hold.state(), HoldState::held);
+  test.timing->advance(4s);
+  test.transport->then(answer(200, kRenewed));
+  step();
+  EXPECT_EQ(last().target, "/renew");
+  test.transport->then(answer(200, kReleased));
+  EXPECT_TRUE(hold.release(WorkResult::succeeded("short")));
+  EXPECT_NE(last().body.find(R"("result":"short")"), std::string::npos);
+}
+
+TEST_F(D7, AResultThatIsRefusedBehindALostAnswerIsNotReplacedByAnotherOne) {
+  test.transport->then(broken());
+  test.transport->then(answer(400, refusal("bad_request")));
+  EXPECT_EQ(hold.release(WorkResult::succeeded("first")).error().code, ErrorCode::invalid);
+  test.transport->then(answer(200, kReleased));
+  EXPECT_TRUE(hold.release(WorkResult::failed("second")));
+  EXPECT_NE(last().body.find(R"("result":"first")"), std::string::npos);
+}
+
 TEST(HoldOfNothing, IsAsOneThatWasReleasedAndSaysSo) {
   Hold none;
   EXPECT_FALSE(none);
@@ -327,6 +350,26 @@ TEST_F(WithLock, WhoSkipsIsToldWhoDidItAndDoesNotWork) {
   const auto done = run([](Hold&) -> WorkResult { throw std::logic_error("it was called"); });
   ASSERT_TRUE(done && !done->here);
   EXPECT_EQ(done->by.node_id + done->by.result, "bv7");
+}
+
+TEST_F(WithLock, AResultThatTheServerDoesNotTakeCostsTheResultAndNotTheWork) {
+  test.transport->then(answer(200, kAcquired));
+  test.transport->then(answer(400, refusal("bad_request")));
+  test.transport->then(answer(200, kReleased));
+  const auto done = run([](Hold&) { return WorkResult::succeeded(std::string(5'000, 'x')); });
+  ASSERT_TRUE(done && done->here);
+  EXPECT_FALSE(done->released.result_kept);
+  EXPECT_NE(test.transport->seen.back().body.find(R"("success":true})"), std::string::npos);
+}
+
+TEST_F(WithLock, AFailureThatCouldNotBeReportedSaysSo) {
+  test.transport->then(answer(200, kAcquired));
+  test.transport->then(answer(403, refusal("not_held")));
+  test.transport->then(answer(403, refusal("not_held")));
+  const auto done = run([](Hold&) { return WorkResult::failed("disk full"); });
+  ASSERT_FALSE(done);
+  EXPECT_TRUE(done.error().message.starts_with("disk full (and that could not be reported: "))
+      << done.error().message;
 }
 
 TEST_F(WithLock, AFailureAndAnExceptionAreToldToTheServerAndReturned) {
@@ -392,6 +435,21 @@ TEST_F(Opening, AServerThatRefusesOrDoesNotAnswerIsAnError) {
   };
   EXPECT_EQ(subscribe(60s).error().code, ErrorCode::unauthenticated);
   EXPECT_EQ(opened, 0);
+}
+
+TEST_F(Opening, AnEndThatThrowsEndsItsStreamAlone) {
+  transport->on_stream = [](const Exchange&, const Transport::Bytes&) {
+    return answer(401, refusal("unauthorized"));
+  };
+  std::promise<void> told;
+  auto subscription = client.subscribe(
+      {.operation = "pull"}, [](const Event&) {},
+      [&](const ClientError&) {
+        told.set_value();
+        throw std::runtime_error("the caller's own");
+      });
+  ASSERT_TRUE(subscription);
+  told.get_future().wait();
 }
 
 struct NoThreads : testing::Test {

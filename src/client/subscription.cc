@@ -60,7 +60,10 @@ void Subscription::State::Stream::run() {
     client::SseParser parser;
     if (const std::optional<ClientError> error = read_once(parser)) {
       opening->set(std::unexpected(*error));
-      if (on_end) on_end(*error);
+      try {
+        if (on_end) on_end(*error);
+      } catch (...) {  // the caller's own; it must not end the process
+      }
       return;
     }
     // The pause also follows a stream that was good for a while: a server that restarts is asked by

@@ -1,5 +1,7 @@
 #include "turnstile/with_lock.h"
 
+#include <fmt/format.h>
+
 #include <exception>
 #include <utility>
 
@@ -27,9 +29,19 @@ Expected<WorkDone> with_lock(LockClient& client, const LockRequest& request,
   Expected<LockResult> locked = client.lock(request, deadline, std::move(stop));
   if (!locked) return std::unexpected(std::move(locked.error()));
   if (locked->skipped()) return WorkDone{.here = false, .by = std::move(locked->work)};
-  const WorkResult result = call(work, locked->hold);
+  WorkResult result = call(work, locked->hold);
   Expected<Released> released = locked->hold.release(result);
-  if (!result.success) return client::fail(ErrorCode::failed, result.error);
+  if (!released && released.error().code == ErrorCode::invalid && !result.result.empty()) {
+    // A text that the server does not take must not cost the work that was done.
+    result.result.clear();
+    released = locked->hold.release(result);
+    if (released) released->result_kept = false;
+  }
+  if (!result.success) {
+    return client::fail(ErrorCode::failed, released ? result.error
+                                                    : fmt::format("{} (and that could not be reported: {})",
+                                                                  result.error, released.error().message));
+  }
   if (!released) return std::unexpected(std::move(released.error()));
   return WorkDone{.here = true, .by = {}, .released = std::move(*released)};
 }
