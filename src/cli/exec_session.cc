@@ -14,14 +14,15 @@
 #include <utility>
 
 #include "base/standard_streams.h"
+#include "base/utf8.h"
 #include "cli/exec_supervisor.h"
-#include "cli/format.h"
 
 namespace turnstile::cli {
 namespace {
 
 using Milliseconds = std::chrono::milliseconds;
 
+constexpr size_t kPipeFill = 64 * 1024;  // what a pipe holds
 constexpr size_t kLongestProgressLine = 1'000;
 constexpr size_t kLongestResult = 4'096;       // that the server takes
 constexpr std::chrono::seconds kTimeToEnd{5};  // after a --timeout
@@ -166,28 +167,35 @@ void ExecSession::pass_signals() {
   }
 }
 
+// The command may write faster than this reads; a deadline and a signal must not wait for that. So a round
+// takes a pipe's fill at most, and of what it says the last word is reported.
 void ExecSession::pass_progress(Hold& hold) {
-  std::array<char, 4096> buffer;
-  ssize_t got;
-  while ((got = read(progress_.get(), buffer.data(), buffer.size())) > 0) {
-    progress_text_.append(buffer.data(), size_t(got));
-    for (size_t end; (end = progress_text_.find('\n')) != std::string::npos;) {
-      report_line(hold, std::string_view(progress_text_).substr(0, end));
-      progress_text_.erase(0, end + 1);
-    }
-    if (progress_text_.size() > kLongestProgressLine) progress_text_.clear();
-  }
+  std::array<char, kPipeFill> buffer;
+  const ssize_t got = read(progress_.get(), buffer.data(), buffer.size());
   if (got == 0) progress_ = UniqueFd();  // nobody is left to write; poll passes over -1
+  if (got <= 0) return;
+  progress_text_.append(buffer.data(), size_t(got));
+  std::string_view lines = progress_text_;
+  const size_t end = lines.rfind('\n') + 1;  // of the last whole line; 0: there is none
+  lines = lines.substr(0, end);
+  while (!lines.empty()) {
+    lines.remove_suffix(1);
+    const size_t begin = lines.rfind('\n') + 1;
+    if (report_line(hold, lines.substr(begin))) break;
+    lines = lines.substr(0, begin);
+  }
+  progress_text_.erase(0, end);
+  if (progress_text_.size() > kLongestProgressLine) progress_text_.clear();
 }
 
 // As much as a result may have, and a byte more, so that it is seen to be too long; the rest is thrown away.
+// A round takes a pipe's fill at most, which is also all that can be left when the command has ended.
 void ExecSession::take_result() {
-  std::array<char, 4096> buffer;
-  ssize_t got;
-  while ((got = read(result_.get(), buffer.data(), buffer.size())) > 0) {
-    result_text_.append(buffer.data(), std::min(size_t(got), kLongestResult + 2 - result_text_.size()));
-  }
+  std::array<char, kPipeFill> buffer;
+  const ssize_t got = read(result_.get(), buffer.data(), buffer.size());
   if (got == 0) result_ = UniqueFd();
+  if (got <= 0) return;
+  result_text_.append(buffer.data(), std::min(size_t(got), kLongestResult + 2 - result_text_.size()));
 }
 
 std::expected<std::string, std::string> ExecSession::result() const {
