@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
@@ -151,6 +152,23 @@ Result<void> write_all(const InitOptions& options) {
   return {};
 }
 
+// As turnstiled has it (--store); "memory" is not for an installation.
+bool is_store(const std::string& store) {
+  return std::ranges::any_of(std::array{"file:", "etcd://", "etcds://"}, [&](std::string_view scheme) {
+    return store.starts_with(scheme) && store.size() > scheme.size();
+  });
+}
+
+void remove_what_was_made(const fs::path& directory, bool was_there) {
+  std::error_code ignored;
+  if (!was_there) {
+    fs::remove_all(directory, ignored);
+    return;
+  }
+  for (const fs::directory_entry& entry : fs::directory_iterator(directory, ignored))
+    fs::remove_all(entry.path(), ignored);
+}
+
 int make(const Context& context, InitOptions options) {
   if (options.hosts.empty())
     return report(context.output, "--hosts is missing: where will servers run?", "usage", kUsage);
@@ -160,15 +178,32 @@ int make(const Context& context, InitOptions options) {
       if (!is_name(name))
         return report(context.output, fmt::format("'{}' is no name or address of a machine", name), "usage",
                       kUsage);
+  for (std::vector<std::string>* names : {&options.hosts, &options.nodes}) {
+    std::vector<std::string> once;
+    for (std::string& name : *names)
+      if (std::ranges::find(once, name) == once.end()) once.push_back(std::move(name));
+    *names = std::move(once);
+  }
+  if (!is_store(options.store))
+    return report(
+        context.output,
+        fmt::format("--store '{}' is no store: file:DIR, or etcds://HOST:2379/PREFIX", options.store),
+        "usage", kUsage);
+  if (!options.prefix.starts_with('/'))
+    return report(context.output, fmt::format("--prefix '{}' must begin with /", options.prefix), "usage",
+                  kUsage);
   std::error_code ignored;
-  if (fs::exists(options.directory, ignored) && !fs::is_empty(options.directory, ignored))
+  const bool was_there = fs::exists(options.directory, ignored);
+  if (was_there && !fs::is_empty(options.directory, ignored))
     return report(
         context.output,
         fmt::format("{} is not empty, and nothing in it is overwritten; new certificates are made by --renew",
                     options.directory),
         "exists", kRefused);
-  if (const Result<void> written = write_all(options); !written)
+  if (const Result<void> written = write_all(options); !written) {
+    remove_what_was_made(options.directory, was_there);  // or the next try would be refused
     return report(context.output, written.error().message, "unexpected", kUnexpected);
+  }
   if (!context.json())
     print_output("{0} has a folder for each machine, one for you, and the CA. What goes where: {0}/README\n",
                  options.directory);

@@ -43,6 +43,25 @@ class Init : public testing::Test {
   fs::path folder_;
 };
 
+TEST_F(Init, WhatCannotBeRightIsSaidBeforeAnythingIsWritten) {
+  for (const std::vector<std::string>& wrong : {std::vector<std::string>{"--hosts", "a", "--store", "foo"},
+                                                {"--hosts", "a", "--store", "memory"},
+                                                {"--hosts", "a", "--prefix", "etc"},
+                                                {"--hosts", "../a"}}) {
+    EXPECT_EQ(run(wrong), kUsage) << wrong.back();
+    EXPECT_FALSE(fs::exists(folder_ / "made"));
+  }
+}
+
+TEST_F(Init, OneThatFailsLeavesNothingThatTheNextOneStumblesOver) {
+  const std::string too_long(200, 'x');  // for a certificate's name, and not for a folder's
+  EXPECT_NE(run({"--hosts", too_long}), kOk);
+  EXPECT_FALSE(fs::exists(folder_ / "made"));
+  EXPECT_EQ(run({"--hosts", "a"}), kOk);
+}
+
+TEST_F(Init, AMachineThatIsNamedTwiceIsOne) { EXPECT_EQ(run({"--hosts", "a,a", "--nodes", "b,a,b"}), kOk); }
+
 TEST_F(Init, MakesAFolderForEachMachineWithWhatThatMachineNeedsOnly) {
   ASSERT_EQ(run({"--hosts", "lock.example", "--nodes", "node-a,node-b"}), kOk);
   for (const char* const name :
