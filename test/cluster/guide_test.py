@@ -115,7 +115,8 @@ def main():
     base = os.environ.get("TURNSTILE_OWN_MACHINE")
     if not base:
         base = subprocess.run(["mktemp", "-d", "/tmp/ts-XXXXXX"], check=True, capture_output=True, text=True).stdout.strip()
-        done = subprocess.run(["unshare", "--mount", "--net", "--propagation", "private", sys.executable, *sys.argv],
+        done = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable,
+                               *sys.argv],
                               env={**os.environ, "TURNSTILE_OWN_MACHINE": base}, check=False)
         shutil.rmtree(base, ignore_errors=True)
         sys.exit(done.returncode)
