@@ -44,8 +44,8 @@ struct Released {
   // and a later one found the hold gone: by that first try, or because the lease had run out before it
   // arrived, and then the result counts for nothing, and others may be at the work by now.
   bool confirmed = true;
-  bool result_kept =
-      true;  // false: the server had no room for the result, or took none like it; nobody will see it
+  // False: nobody will see the result, because the server had no room for it, or takes none like it.
+  bool result_kept = true;
   std::optional<std::chrono::milliseconds> keep{};  // with WorkResult::keep: how long it counts in fact
   std::string next{};                               // the node that was granted the lane in the same step
   std::vector<std::string> waiters{};               // nodes that waited for the resource just before
