@@ -1,9 +1,11 @@
 # Compiler settings, and the functions with which every folder declares itself.
 
 # What must be said to ccache about precompiled headers (its manual): files that begin with one are known by it alone.
+# And that it does not matter where a clone is: a second one takes what the first has compiled.
 find_program(CCACHE ccache)
 if(CCACHE)
-  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros ${CCACHE})
+  set(CMAKE_CXX_COMPILER_LAUNCHER env CCACHE_SLOPPINESS=pch_defines,time_macros
+    CCACHE_BASEDIR=${PROJECT_SOURCE_DIR} CCACHE_NOHASHDIR=1 ${CCACHE})
 endif()
 
 find_package(Threads REQUIRED)
