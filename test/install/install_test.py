@@ -17,7 +17,7 @@ EXAMPLE = os.path.join(ROOT, "examples/cpp")
 BUILD = os.environ["TURNSTILE_BUILD"]  # the build directory under test
 CXX = os.environ.get("CXX", "c++")
 FLAGS = os.environ.get("TURNSTILE_FLAGS", "")  # a sanitizer's, if the libraries have one
-PUBLIC_CLASSES = "LockClient Hold Subscription RefCountStorage RefCountManager FakeServer".split()
+PUBLIC_CLASSES = "LeaseClock LockClient Hold Subscription RefCountStorage RefCountManager FakeServer".split()
 
 
 def run(*command, **options):
@@ -99,10 +99,12 @@ class Install(unittest.TestCase):
         # The one door between the two libraries: a client on wires of the fake's.
         door = r"turnstile::v1::LockClient::Core::Core\("
         public = re.compile(rf"(turnstile::v1::({member})\b.*|{of_class}|({function}|{door}).*)")
-        for library, must in [("libturnstile.so", "turnstile::v1::LockClient::lock("),
-                              ("libturnstile_testing.so", "turnstile::v1::FakeServer::client(")]:
+        # LeaseClock::now() is what a program calls that gives lock() a deadline.
+        for library, must in [("libturnstile.so", ("turnstile::v1::LockClient::lock(", "turnstile::v1::LeaseClock::now(")),
+                              ("libturnstile_testing.so", ("turnstile::v1::FakeServer::client(",))]:
             names = self.shown_by(library)
-            self.assertTrue(any(name.startswith(must) for name in names), names)
+            for function_shown in must:
+                self.assertTrue(any(name.startswith(function_shown) for name in names), f"{function_shown} in {names}")
             self.assertEqual([name for name in names if not public.fullmatch(name)], [], library)
 
     def test_the_two_libraries_share_one_client(self):
