@@ -294,6 +294,7 @@ FOUND = {
     "answer_parser": {
         "no-chunks-byte-by-byte": b"\0HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\n",
         "end-of-a-head-in-a-piece-of-its-own": b"\xffHTTP/1.1 200 OK\r\n\r\n",
+        "quoted-text-that-runs-over-its-line": b"\x01HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\nDDDDD;D=\"\r\n" + b"x" * 100,
     },
     "http_requests": {
         "bare-line-feed-behind-the-limit": b"\x07GET / HTTP/1.1\r\nHost: a\r\nX: " + b"x" * 300 + b"\r\nM\n",

@@ -3,7 +3,9 @@
 #include <algorithm>
 #include <boost/beast/http/basic_parser.hpp>
 #include <boost/beast/http/error.hpp>
+#include <cctype>
 #include <charconv>
+#include <cstdint>
 #include <string>
 
 namespace turnstile::client {
@@ -38,7 +40,15 @@ class AnswerParser::Beast : public beast::http::basic_parser<false> {
     }
     if (is_done()) return used == bytes.size() ? Fed::done : Fed::wrong;
     rest_ = std::string(bytes.substr(used));
-    return Fed::more;
+    return is_header_done() && chunked() && has_whole_line_of_chunk(rest_) ? Fed::wrong : Fed::more;
+  }
+
+  // Of a chunk with data. Beast still wants more then if a quoted text goes on behind the end of the line,
+  // which none may, and counts the chunk against the limit of the body at each try.
+  static bool has_whole_line_of_chunk(std::string_view text) {
+    if (text.starts_with("\r\n")) text.remove_prefix(2);  // behind the chunk before
+    text.remove_prefix(std::min(text.find_first_not_of('0'), text.size()));
+    return !text.empty() && std::isxdigit(uint8_t(text[0])) && text.find("\r\n") != text.npos;
   }
 
   static constexpr size_t kLastChunk = std::string_view("0\r\n\r\n").size();

@@ -137,6 +137,20 @@ TEST(AnswerParser, TakesAnswersByteByByte) {
   EXPECT_EQ(read(chunked + "1\r\na\r\n2;x=y\r\nbc\r\n0\r\n\r\n").body, "abc");
 }
 
+TEST(AnswerParser, AQuotedTextOfAChunkThatRunsOverItsLineIsAFaultInWhateverPiecesItComes) {
+  const std::string_view head = "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n";
+  const std::string_view chunk = "FFFFFF;a=\"b\r\n";  // a quarter of what a body may have
+  AnswerParser whole;
+  EXPECT_EQ(whole.feed(std::string(head) + std::string(chunk) + "some more"), AnswerParser::Fed::wrong);
+  AnswerParser pieces;
+  ASSERT_EQ(pieces.feed(head), AnswerParser::Fed::more);
+  for (const char& byte : chunk)
+    ASSERT_EQ(pieces.feed(std::string_view(&byte, 1)),
+              &byte == &chunk.back() ? AnswerParser::Fed::wrong : AnswerParser::Fed::more);
+  AnswerParser good;
+  EXPECT_EQ(good.feed(std::string(head) + "2;a=\"b\"\r\n{}\r\n0;a=\"b\"\r\n\r\n"), AnswerParser::Fed::done);
+}
+
 TEST(AnswerParser, ATimeToWaitThatRunsOverWhenItIsCountedInMillisecondsIsADay) {
   const auto wait_of = [](const std::string& seconds) {
     AnswerParser parser;
