@@ -115,8 +115,10 @@ def main():
     base = os.environ.get("TURNSTILE_OWN_MACHINE")
     if not base:
         base = subprocess.run(["mktemp", "-d", "/tmp/ts-XXXXXX"], check=True, capture_output=True, text=True).stdout.strip()
-        done = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc", sys.executable,
-                               *sys.argv],
+        # The first process there is a shell: it waits for whatever has lost its parent, or a containerd that has ended would seem
+        # to run on.
+        done = subprocess.run(["unshare", "--mount", "--net", "--pid", "--fork", "--kill-child", "--mount-proc",
+                               "bash", "-c", '"$@"; exit $?', "bash", sys.executable, *sys.argv],
                               env={**os.environ, "TURNSTILE_OWN_MACHINE": base}, check=False)
         shutil.rmtree(base, ignore_errors=True)
         sys.exit(done.returncode)
