@@ -4,9 +4,9 @@
 #include <pwd.h>
 #include <toml++/toml.h>
 
+#include <array>
 #include <charconv>
 #include <fstream>
-#include <iterator>
 
 #include "access/credentials.h"
 #include "access/secret.h"
@@ -179,8 +179,12 @@ Result<CredentialsPtr> Credentials::parse(std::string_view text, const std::stri
 
 Result<CredentialsPtr> Credentials::read(const std::string& path) {
   std::ifstream file(path, std::ios::binary);
-  const std::string text{std::istreambuf_iterator<char>(file), std::istreambuf_iterator<char>()};
-  if (!file.is_open() || file.bad()) return fail(fmt::format("{}: it cannot be read", path));
+  std::string text;
+  // Not by iterators, which throw what a disk or a directory says: SIGHUP would end the server.
+  for (std::array<char, 4096> part; file.read(part.data(), part.size()) || file.gcount() > 0;)
+    text.append(part.data(), size_t(file.gcount()));
+  if (!file.is_open() || file.bad())
+    return fail(fmt::format("{}: it cannot be read; it must be a file that this server may open", path));
   return parse(text, path);
 }
 

@@ -3,6 +3,9 @@
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
+#include <cstdio>
+#include <fstream>
+
 #include "access/secret.h"
 
 namespace turnstile::access {
@@ -147,7 +150,27 @@ TEST(Credentials, ASecretThatWasWrittenDownByMistakeIsNotRepeated) {
 
 TEST(Credentials, AFileThatIsNotThereIsAnError) {
   EXPECT_EQ(Credentials::read("/nowhere/creds.toml").error().message,
-            "/nowhere/creds.toml: it cannot be read");
+            "/nowhere/creds.toml: it cannot be read; it must be a file that this server may open");
+}
+
+// A mount makes a directory of what is missing; SIGHUP must not end the server for it.
+TEST(Credentials, S56_ADirectoryInTheirPlaceIsAnErrorLikeAnyOther) {
+  const std::string directory = testing::TempDir();
+  const Result<CredentialsPtr> read = Credentials::read(directory);
+  ASSERT_FALSE(read);
+  EXPECT_EQ(read.error().message,
+            directory + ": it cannot be read; it must be a file that this server may open");
+}
+
+TEST(Credentials, AFileOfAnyLengthIsReadAsAWhole) {
+  const std::string path = testing::TempDir() + "/credentials_of_three_parts.toml";
+  const std::string text = entry("role = \"admin\"") + std::string(10'000, '#') + "\n" +
+                           entry("role = \"read\"", "last", "ts_last");
+  std::ofstream(path) << text;
+  const Result<CredentialsPtr> read = Credentials::read(path);
+  ASSERT_TRUE(read) << read.error().message;
+  EXPECT_EQ((*read)->size(), 2u);
+  std::remove(path.c_str());
 }
 
 TEST(Secret, IsWhatStandsBehindBearer) {
