@@ -19,19 +19,33 @@ const Endings::Entry* Rules::ending_of(const Lane& lane, const Requester& who) c
   return entry != nullptr && entry->until > now_ ? entry : nullptr;
 }
 
-// The nodes waiting anywhere on the resource, oldest first.
+// The nodes waiting anywhere on the resource, oldest first. A resource may have thousands of lanes, so no
+// more waiters are looked at than are named, and one of each lane.
 NodesView Rules::waiting_nodes(size_t most) {
+  struct Next {
+    const WaitQueue* queue;
+    size_t at;
+    const Waiter& waiter() const { return queue->at(at); }
+  };
+  const auto is_behind = [](const Next& a, const Next& b) { return a.waiter().ticket > b.waiter().ticket; };
   NodesView answer;
-  std::vector<const Waiter*> waiters;
+  std::vector<Next> next;  // a heap, the oldest first
   for_each_lane([&](Lane& lane) {
-    if (!lane.queue) return;
+    if (!lane.has_waiters()) return;
     answer.count += uint32_t(lane.queue->size());
-    const size_t listed = std::min(lane.queue->size(), most);
-    for (size_t i = 0; i < listed; ++i) waiters.push_back(&lane.queue->at(i));
+    next.push_back({lane.queue.get(), 0});
   });
-  std::sort(waiters.begin(), waiters.end(), [](auto* a, auto* b) { return a->ticket < b->ticket; });
-  const auto names = out_.keep_views(std::min(waiters.size(), most));
-  for (size_t i = 0; i < names.size(); ++i) names[i] = out_.keep(waiters[i]->node);
+  std::make_heap(next.begin(), next.end(), is_behind);
+  const auto names = out_.keep_views(std::min<size_t>(answer.count, most));
+  for (std::string_view& name : names) {
+    std::pop_heap(next.begin(), next.end(), is_behind);
+    Next& oldest = next.back();
+    name = out_.keep(oldest.waiter().node);
+    if (++oldest.at < oldest.queue->size())
+      std::push_heap(next.begin(), next.end(), is_behind);
+    else
+      next.pop_back();
+  }
   answer.nodes = names;
   return answer;
 }

@@ -1,11 +1,14 @@
 // What can be seen: the status of a lane for anybody and for a requester, the list of lanes, and the walks
 // over all of them. The rules behind what is seen are tested elsewhere.
+#include <ctime>
+
 #include "engine/test_engine.h"
 
 namespace turnstile {
 namespace {
 
 using ::testing::ElementsAre;
+using ::testing::ElementsAreArray;
 using ::testing::IsEmpty;
 using ::testing::SizeIs;
 
@@ -92,6 +95,38 @@ TEST(Status, OfALongQueueOnlyTheFrontIsListed) {
   const UnlockAnswer released = t.succeed("pull", "r", "n0");
   EXPECT_THAT(released.waiters.nodes, SizeIs(kMostNamed));
   EXPECT_EQ(released.waiters.count, kMostNamed + 5);
+}
+
+TEST(Status, NamesTheOldestWaitersOfAllLanesInTheOrderInWhichTheyCame) {
+  TestEngine t;
+  for (const char* operation : {"a", "b", "c"}) t.lock(operation, "r", "holder");
+  std::vector<std::string> came;
+  for (size_t i = 0; i < kMostNamed + 20; ++i) {
+    came.push_back(fmt::format("n{}", i));
+    t.lock(i % 7 == 0 ? "a" : i % 3 == 0 ? "b" : "c", "r", came.back());
+  }
+  const NodesView waiters = t.status("a", "r").waiters;
+  EXPECT_EQ(waiters.count, came.size());
+  came.resize(kMostNamed);
+  EXPECT_THAT(waiters.nodes, ElementsAreArray(came));
+}
+
+// To look at a hundred waiters of each of its lanes for each of its lanes took a page of a thousand 15 s.
+TEST(Status, OfAResourceWithManyLanesTakesNoLongerThanItHasLanes) {
+  constexpr int kLanes = 300;
+  TestEngine t;
+  std::vector<std::string> operations, nodes;
+  for (int i = 0; i < kLanes; ++i) operations.push_back(fmt::format("t{}", i));
+  for (size_t i = 0; i <= kMostNamed; ++i) nodes.push_back(fmt::format("n{}", i));
+  for (const std::string& node : nodes)
+    for (const std::string& operation : operations)
+      t.engine.lock(Ask(operation, "r", node).command, t.now, t.scratch());
+  const std::clock_t began = std::clock();
+  for (int i = 0; i < 8000; ++i) {
+    const StatusCommand command{lane_of(operations[size_t(i % kLanes)], "r"), {}};
+    EXPECT_EQ(t.engine.status(command, t.now, t.scratch()).waiters.count, kLanes * kMostNamed);
+  }
+  EXPECT_LT(double(std::clock() - began) / CLOCKS_PER_SEC, 5);
 }
 
 std::vector<std::string> names_of(const ListAnswer& list) {
