@@ -1,5 +1,7 @@
 // Section 2 of docs/semantics.md, rules S3 to S7: what a new request for a lane is told. Asking again (S2)
 // has a file of its own, ask_again_test.cc.
+#include <ctime>
+
 #include "engine/test_engine.h"
 
 namespace turnstile {
@@ -294,6 +296,22 @@ TEST(Lock, S7_TheOldestCompatibleWaiterGoesNextWhateverItsOperation) {
   EXPECT_THAT(t.take_events(), ElementsAre("failed delete n2: x", "granted pull n3"));
   t.fail("pull", "r", "n3", "x");
   EXPECT_THAT(t.take_events(), ElementsAre("failed pull n3: x", "granted update n4"));
+}
+
+// To look for each lane at all others kept a thread from everybody for half a second, with nine thousand.
+TEST(Lock, S7_WhoGoesNextOnAResourceIsFoundByALookAtEachOfItsLanes) {
+  TestEngine t;
+  std::vector<std::string> operations;
+  for (int i = 0; i < 1500; ++i) operations.push_back(fmt::format("t{}", i));
+  for (const char* node : {"n1", "n2"})
+    for (const std::string& operation : operations)
+      t.engine.lock(Ask(operation, "r", node).command, t.now, t.scratch());
+  const std::clock_t began = std::clock();
+  for (const std::string& operation : operations) {
+    const UnlockCommand failed{lane_of(operation, "r"), requester("n1"), Token::none, false, "x", false};
+    ASSERT_EQ(t.engine.unlock(failed, t.now, t.scratch()).next, NodeId("n2"));
+  }
+  EXPECT_LT(double(std::clock() - began) / CLOCKS_PER_SEC, 5);
 }
 
 TEST(Lock, S7_WhoDoesNotConflictWithOlderWaitersOvertakesThem) {

@@ -102,6 +102,12 @@ class Rules {
   Admission admit(const Lane* lane, const Operation& operation, NodeId node, bool dereference);
   const Lane* holder_in_the_way(const Operation& operation, Scope scope) const;
   bool waiter_in_the_way(const Lane* own, Scope scope, uint64_t before) const;
+  // What the two above look for, of all lanes together. `whole`: with scope `resource`.
+  struct Obstacles {
+    bool holds = false, holds_whole = false;
+    uint64_t first_waiter = UINT64_MAX, first_whole_waiter = UINT64_MAX;  // tickets
+  };
+  Obstacles obstacles() const;
   LockAnswer queued_answer(const Lane& lane, const Waiter& waiter);
   void grant(Lane& lane, Hold hold, Time waited_since);
   LockAnswer acquired_answer(const Lane& lane);

@@ -251,13 +251,15 @@ void Rules::advance() {
 }
 
 bool Rules::advance_one() {
+  const Obstacles all = obstacles();  // once for all lanes, of which there may be thousands
   Lane* next = nullptr;
   for_each_lane([&](Lane& lane) {
     if (!lane.has_waiters()) return;
     const Waiter& front = lane.queue->front();
     if (next != nullptr && next->queue->front().ticket < front.ticket) return;
-    if (holder_in_the_way(*lane.operation, front.scope) != nullptr) return;
-    if (waiter_in_the_way(&lane, front.scope, front.ticket)) return;
+    const bool whole = front.scope == Scope::resource;
+    if (lane.hold.held() || all.holds_whole || (whole && all.holds)) return;
+    if ((whole ? all.first_waiter : all.first_whole_waiter) < front.ticket) return;
     next = &lane;
   });
   if (next == nullptr) return false;
