@@ -121,8 +121,13 @@ void Connection::proceed() {
     if (!read()) break;
   }
   if (is_closed()) return;
-  if (peer_closed_) on_end_of_input();
+  if (peer_closed_ || ends_behind_what_waits()) on_end_of_input();
   set_read_deadline();
+}
+
+// The peer has gone, and its end is behind more requests than the buffer takes while one waits.
+bool Connection::ends_behind_what_waits() const {
+  return state_ == State::waiting && hung_up_ && in_.room() == 0;
 }
 
 // After others. What TLS has taken from the kernel already is not reported again by it.

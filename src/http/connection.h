@@ -113,6 +113,7 @@ class Connection final : public Source {
   // False: the loop has taken as much of requests that are not whole as it may.
   bool prepare_input(size_t limit);
   bool discard(size_t count);
+  bool ends_behind_what_waits() const;
   void on_end_of_input();
   bool may_handle() const;
   bool handle_buffered();

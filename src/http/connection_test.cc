@@ -114,6 +114,20 @@ TEST(Connection, TellsOnceThatTheClientOfAWaitingRequestHasGone) {
   EXPECT_EQ(server.log().count("closed"), 2u);
 }
 
+// They fill the buffer, so that the end behind them is never read.
+TEST(Connection, TellsThatAClientHasGoneHoweverManyRequestsItHasSentBehindTheOneThatWaits) {
+  TestServer server;
+  Client client(server.address());
+  std::string all = get("/wait");
+  for (int i = 0; i < 1000; ++i) all += get("/echo");
+  client.send(all);
+  client.half_close();
+  ASSERT_TRUE(server.log().await_line("closed"));
+  EXPECT_TRUE(server.answer_waiting("late"));
+  EXPECT_EQ(client.receive()->body, "late");
+  EXPECT_EQ(server.log().count("/echo"), 0u) << "no call follows on_closed()";
+}
+
 TEST(Connection, AHalfClosedClientThatWaitsStillGetsItsAnswer) {
   TestServer server;
   Client client(server.address());
