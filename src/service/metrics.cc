@@ -13,6 +13,8 @@ const Histogram::BucketBoundaries kShort{0.0001, 0.00025, 0.0005, 0.001, 0.0025,
                                          0.01,   0.025,   0.1,    0.5,   2.5};
 const Histogram::BucketBoundaries kLong{0.001, 0.01, 0.1, 0.5, 1, 5, 10, 30, 60, 300, 900, 3600};
 
+constexpr std::string_view kOther = "other";
+
 // A gauge that two threads change may be seen between the two.
 uint64_t count_of(double value) { return value > 0 ? uint64_t(value) : 0; }
 
@@ -38,8 +40,9 @@ Metrics::Metrics(const std::vector<OperationRules>& operations)
   auto& wait_seconds = histogram("turnstile_wait_seconds", "From asking to the grant");
   auto& hold_seconds = histogram("turnstile_hold_seconds", "From the grant to the end of the hold");
   std::vector<std::string> names;
-  for (const OperationRules& rules : operations) names.push_back(rules.name);
-  names.push_back("other");
+  for (const OperationRules& rules : operations)
+    if (rules.name != kOther) names.push_back(rules.name);  // else it would be there, and be summed, twice
+  names.emplace_back(kOther);
   for (const std::string& name : names) {
     const prometheus::Labels labels{{"operation", name}};
     operations_.push_back({name, &held.Add(labels), &waiters.Add(labels), &grants.Add(labels),

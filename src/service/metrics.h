@@ -24,7 +24,8 @@ namespace turnstile {
 class Metrics {
  public:
   // One set of series for each configured operation, and one, `other`, for all names of the users' own: a
-  // label that any caller can invent would grow without limit.
+  // label that any caller can invent would grow without limit. A configured operation of that name is counted
+  // with them.
   explicit Metrics(const std::vector<OperationRules>& operations);
 
   void observe(std::span<const Measure> measures);
