@@ -13,6 +13,9 @@ constexpr std::chrono::milliseconds kExpireEvery{20};
 constexpr std::chrono::milliseconds kTickEvery{250};
 constexpr std::chrono::seconds kSnapshotCheckEvery{1};
 constexpr std::chrono::milliseconds kCrowdLeavesAfter{1};
+// A crowd that does not leave has callers who do not read. They are cut off after half a minute, for which
+// nobody's lease may wait.
+constexpr int kMostLooksAtACrowd = 20;
 
 void sleep(const std::stop_token& stop, std::chrono::milliseconds time) {
   std::mutex mutex;
@@ -52,7 +55,8 @@ void Housekeeper::expire(const std::stop_token& stop) {
     wait(stop, kExpireEvery);
     while (!stop.stop_requested() && service_.expire_some(effects)) {
       // Answers that are made faster than they are written would only pile up.
-      while (service_.is_crowded() && !stop.stop_requested()) sleep(stop, kCrowdLeavesAfter);
+      for (int i = 0; i < kMostLooksAtACrowd && service_.is_crowded() && !stop.stop_requested(); ++i)
+        sleep(stop, kCrowdLeavesAfter);
     }
     if (service_.now() < next_tick) continue;
     service_.tick();
