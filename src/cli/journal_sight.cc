@@ -17,8 +17,14 @@
 namespace turnstile::cli {
 namespace {
 
+// What may not be looked at is taken for a file: to open it says why.
+bool is_directory(const std::string& path) {
+  std::error_code ignored;
+  return std::filesystem::is_directory(path, ignored);
+}
+
 Result<Inspection> inspect(const std::string& path) {
-  return std::filesystem::is_directory(path) ? inspect_directory(path) : inspect_backup(path);
+  return is_directory(path) ? inspect_directory(path) : inspect_backup(path);
 }
 
 std::string rfc3339(Time time) {
@@ -139,7 +145,7 @@ Result<JournalSight> look_at_journal(const std::string& path) {
       });
   const Replayed& read = inspection->replayed;
   JournalSight sight;
-  sight.is_backup = !std::filesystem::is_directory(path);
+  sight.is_backup = !is_directory(path);
   for (const ReplayedFile& file : read.files)
     sight.files.push_back({file_name(file.kind, file.first_batch), file.bytes, file.records});
   sight.first_batch = read.base;
@@ -184,8 +190,8 @@ Result<void> dump_journal(const std::string& path, const std::function<void(cons
 
 Result<std::vector<FileVerdict>> verify_journal(const std::string& path) {
   auto chain = inspect(path);
-  if (chain && !std::filesystem::is_directory(path)) return std::vector<FileVerdict>{{path, ""}};
-  if (!std::filesystem::is_directory(path)) return std::unexpected(chain.error());
+  if (chain && !is_directory(path)) return std::vector<FileVerdict>{{path, ""}};
+  if (!is_directory(path)) return std::unexpected(chain.error());
   // With a journal that cannot be read as a whole, each file says for itself what is wrong with it.
   std::unique_ptr<Directory> directory;
   if (chain) {

@@ -293,7 +293,8 @@ void remove_extracted(const Inspection& backup, const std::filesystem::path& to,
 
 Result<BackupInfo> write_backup(const Inspection& from, const std::filesystem::path& to,
                                 std::string_view program, Time now) {
-  if (std::filesystem::exists(to))
+  std::error_code ignored;  // what may not be looked at cannot be created either, and that says why
+  if (std::filesystem::exists(to, ignored))
     return fail(fmt::format("{} exists already: choose another name", to.string()));
   const std::string unfinished = to.string() + ".tmp";
   ::unlink(unfinished.c_str());  // of one that was interrupted

@@ -230,6 +230,14 @@ TEST_F(Backup, OfADamagedJournalIsRefusedWithFileAndByte) {
   EXPECT_FALSE(fs::exists(file()));
 }
 
+TEST_F(Backup, WhereNothingMayBeLookedAtIsAnErrorAndNothingThrown) {
+  write_steps(3);
+  const fs::path nowhere = root_ / std::string(300, 'x');
+  const auto done = back_up(nowhere);
+  ASSERT_FALSE(done);
+  EXPECT_THAT(done.error().message, HasSubstr("cannot create"));
+}
+
 TEST_F(Backup, AFileThatIsThereIsNotOverwritten) {
   write_steps(3);
   put(file(), "precious");

@@ -119,6 +119,7 @@ class InspectTest(JournalToolsCase):
     def test_what_is_no_journal_or_of_another_version_is_refused(self):
         self.assertIn("no journal", self.refused("inspect", temporary_directory()))
         self.assertIn("not a backup", self.refused("inspect", __file__))
+        self.assertIn("cannot open", self.refused("inspect", "x" * 300))
         self.hold("a")
         self.server.stop()
         path = self.server.log_files()[0]
