@@ -5,6 +5,7 @@
 #include <memory>
 #include <thread>
 
+#include "journal/inspection.h"
 #include "journal/journal.h"
 #include "replica/replica.h"
 #include "replica/replica_threads.h"
@@ -68,9 +69,18 @@ class OpenStore final : public ReplicaOwner {
   std::unique_ptr<Journal> journal_;
 };
 
+// To open a directory that is not there makes one, and what comes of a typing error would look like a copy.
+Result<void> check_source(const std::string& store) {
+  if (!store.starts_with("file:")) return {};
+  const auto seen = see_directory(store.substr(sizeof "file:" - 1));
+  if (!seen) return std::unexpected(seen.error());
+  return {};
+}
+
 }  // namespace
 
 Result<uint64_t> copy_store(const Settings& settings) {
+  if (Result<void> there = check_source(settings.copy_from); !there) return std::unexpected(there.error());
   OpenStore from, to;
   if (Result<void> opened = from.open(settings.copy_from, settings.replication); !opened)
     return std::unexpected(opened.error());
@@ -99,6 +109,9 @@ Result<uint64_t> copy_store(const Settings& settings) {
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
   if (!copied) return std::unexpected(copied.error());
+  if (copied->records == 0)
+    return fail(fmt::format("{} is empty, and every store that a server has used is not: name that one",
+                            settings.copy_from));
   Record mark;  // says nothing, and carries the time that the next life begins behind
   mark.kind = RecordKind::event_mark;
   last = to.journal().append({&mark, 1}, copied->latest);

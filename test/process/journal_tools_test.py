@@ -131,6 +131,35 @@ class InspectTest(JournalToolsCase):
         self.assertRegex(self.refused("inspect", self.server.data), r"at byte 0: (the checksum of the file's header|it has format)")
 
 
+class CopyStoreTest(JournalToolsCase):
+    def copied(self, source, target):
+        done = subprocess.run([harness.binary(), "--copy-from", source, "--store", target], capture_output=True, text=True,
+                              timeout=harness.PATIENCE, env=harness.plain_environment(), check=False)
+        return done.returncode, done.stdout + done.stderr
+
+    def test_a_source_that_is_no_store_is_refused_and_nothing_is_made(self):
+        folder = temporary_directory()
+        wrong, target = os.path.join(folder, "jurnal"), os.path.join(folder, "new")
+        code, said = self.copied("file:" + wrong, "file:" + target)
+        self.assertEqual(code, 2, said)
+        self.assertIn(wrong, said)
+        self.assertEqual(os.listdir(folder), [])
+        os.mkdir(wrong)
+        code, said = self.copied("file:" + wrong, "file:" + target)
+        self.assertEqual(code, 2, said)
+        self.assertIn("no journal", said)
+        self.assertEqual((os.listdir(folder), os.listdir(wrong)), (["jurnal"], []))
+
+    def test_a_journal_is_copied_into_a_new_directory(self):
+        token = self.hold("a")
+        self.server.stop()
+        server = Server()
+        self.addCleanup(server.remove)
+        code, said = self.copied(self.server.store, server.store)
+        self.assertEqual(code, 0, said)
+        self.assertEqual(self.status(client=server.start().client())["holder"]["token"], token)
+
+
 class BackupTest(JournalToolsCase):
     def test_a_backup_of_a_running_server_is_restored_with_all_that_was_acknowledged(self):
         self.hold("a")
