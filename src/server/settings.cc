@@ -4,10 +4,13 @@
 
 #include <fmt/format.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <array>
+#include <cerrno>
+#include <cstring>
 #include <filesystem>
 #include <fstream>
 
@@ -98,8 +101,13 @@ Result<Flags> read_flags(int argc, const char* const* argv) {
 Result<Values> read_file(const std::string& path) {
   Values values;
   std::error_code ignored;
+  if (::access(path.c_str(), R_OK) != 0) {
+    if (errno == ENOENT) return fail(fmt::format("{}: there is no such file", path));
+    return fail(fmt::format("{}: {}; the user that the server runs as must be able to read it", path,
+                            std::strerror(errno)));
+  }
   if (!std::filesystem::is_regular_file(path, ignored))
-    return fail(fmt::format("{}: there is no such file", path));
+    return fail(fmt::format("{}: that is not a plain file; copy it into one", path));
   try {
     const toml::table table = toml::parse_file(path);
     for (const auto& [toml_key, node] : table) {

@@ -113,6 +113,8 @@ TEST(Settings, WrongOnesAreOneClearLine) {
   EXPECT_NE(error_of({"--listen", "https://0.0.0.0:80"}).find("--insecure"), std::string::npos);
   EXPECT_NE(error_of({"--operation", "x:on_success=maybe"}).find("is no rule"), std::string::npos);
   EXPECT_NE(error_of({"--config", "/does/not/exist"}).find("/does/not/exist"), std::string::npos);
+  EXPECT_NE(error_of({"--config", "/dev/null/x"}).find("/dev/null/x: Not a directory"), std::string::npos);
+  EXPECT_NE(error_of({"--config", "/dev"}).find("/dev: that is not a plain file"), std::string::npos);
   const std::string file = write_file("clame-timeout = \"1s\"\n");
   EXPECT_NE(error_of({"--config", file.c_str()}).find("no setting 'clame-timeout'"), std::string::npos);
   for (const std::string& error :
