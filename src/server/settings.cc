@@ -208,6 +208,9 @@ Result<void> complete_replication(ReplicationSettings& settings) {
 }
 
 Result<void> complete(Settings& settings, const std::optional<std::string>& port) {
+  // One of the largest requests fits, however large it may be: it would be told to try again for ever.
+  settings.http.max_loop_input =
+      std::max(settings.http.max_loop_input, settings.http.max_head + settings.http.max_body);
   if (settings.listen.empty()) settings.listen = {"127.0.0.1:" + port.value_or("8086")};
   if (Result<void> whole = check_tls(settings.tls); !whole) return whole;
   std::vector<OperationRules> operations = default_operations(settings.update_requires_no_ref);

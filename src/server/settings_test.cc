@@ -77,6 +77,12 @@ TEST(Settings, AMistypedFlagIsToldWithTheOneThatWasMeant) {
             "--listen 8086: that is no address; give HOST:PORT, for example 127.0.0.1:8086");
 }
 
+TEST(Settings, ARequestOfTheLargestBodyFitsWhatAThreadTakes) {
+  EXPECT_EQ(run({}).http.max_loop_input, 64u << 20);
+  const http::Limits limits = run({"--max-body", "200000000"}).http;
+  EXPECT_GE(limits.max_loop_input, limits.max_head + limits.max_body);
+}
+
 TEST(Settings, TheSeedsEnvironmentWorks) {
   const Settings settings =
       run({}, {{"PORT", "9000"}, {"ALLOW_MULTI_NODE_DOWNLOAD", "false"}, {"UPDATE_REQUIRES_NO_REF", "true"}});
