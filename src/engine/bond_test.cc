@@ -1,4 +1,6 @@
 // Section 6 of docs/semantics.md, rule S21: connections that show that a requester is alive.
+#include <ctime>
+
 #include "engine/test_engine.h"
 
 namespace turnstile {
@@ -279,6 +281,34 @@ TEST(Bond, S21_AMonitoredWaiterGrantedInItsGraceHasOnlyTheRestOfIt) {
   EXPECT_EQ(t.holder("pull", "r"), "n2");
   t.pass(1);
   EXPECT_EQ(t.last_event().reason, "bond");
+}
+
+// Each of them moved all who stood behind it: a gateway that went away with half of a hundred thousand
+// waiters kept everybody from their resource, and threads with them, for seconds.
+TEST(Bond, S21_ManyWhoLeaveALongQueueAtOnceAreTakenOutTogether) {
+  constexpr int kWaiters = 160'000;
+  EngineSettings settings;
+  settings.max_queue = kWaiters;
+  TestEngine t(settings);
+  t.lock("t", "r", "holder");
+  std::vector<std::string> nodes;
+  for (int i = 0; i < kWaiters; ++i) nodes.push_back(fmt::format("n{}", i));
+  const std::clock_t joining = std::clock();
+  for (int i = 0; i < kWaiters; ++i) {
+    LockCommand ask = Ask("t", "r", nodes[size_t(i)]).command;
+    ask.monitor = i % 2 == 0;
+    ask.bond = BondId(1);
+    t.engine.lock(ask, t.now, t.scratch());
+  }
+  const std::clock_t joined = std::clock();
+  for (int i = 0; i < kWaiters; i += 2)
+    t.engine.close_bond(lane_of("t", "r"), requester(nodes[size_t(i)]), BondId(1), t.now, t.scratch());
+  t.now += settings.bond_grace;
+  const std::clock_t leaving = std::clock();
+  t.engine.expire(t.now, t.scratch(), SIZE_MAX, [](Effects&) {});
+  EXPECT_LT(std::clock() - leaving, joined - joining) << "all came one by one, half of them go together";
+  EXPECT_EQ(t.status("t", "r").queue_length, kWaiters / 2);
+  EXPECT_EQ(t.status("t", "r", "n99").position, 50u);
 }
 
 }  // namespace

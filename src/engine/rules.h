@@ -128,6 +128,7 @@ class Rules {
   void void_lane(Lane& lane);
   void end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admission& why);
   void leave_queue(Lane& lane, const Waiter& waiter, std::string_view reason);
+  void has_left(Lane& lane, const Waiter& left, std::string_view reason);
   void advance();
   bool advance_one();
   void grant_waiter(Lane& lane, const Waiter& waiter);

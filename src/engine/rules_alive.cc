@@ -206,13 +206,15 @@ void Rules::expire() {
 // S21: whose grace is over has gone, even if nobody has looked since: it must not be granted what it will not
 // claim.
 void Rules::leave_overdue() {
-  std::vector<std::pair<uint64_t, Lane*>> leaving;
+  std::vector<std::pair<std::unique_ptr<Waiter>, Lane*>> leaving;
   for_each_lane([&](Lane& lane) {
     if (!lane.has_waiters() || lane.queue->next_leave() > now_) return;
-    for (uint64_t ticket : lane.queue->due_to_leave(now_)) leaving.emplace_back(ticket, &lane);
+    for (std::unique_ptr<Waiter>& waiter : lane.queue->take_due_to_leave(now_))
+      leaving.emplace_back(std::move(waiter), &lane);
   });
-  std::sort(leaving.begin(), leaving.end());
-  for (const auto& [ticket, lane] : leaving) leave_queue(*lane, *lane->queue->find_ticket(ticket), "bond");
+  std::sort(leaving.begin(), leaving.end(),
+            [](const auto& a, const auto& b) { return a.first->ticket < b.first->ticket; });
+  for (const auto& [waiter, lane] : leaving) has_left(*lane, *waiter, "bond");
 }
 
 // No records: everything retained carries its end, and a reader of the journal drops it likewise.

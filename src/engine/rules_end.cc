@@ -227,15 +227,18 @@ void Rules::end_wait(Lane& lane, const Waiter& waiter, Ending how, const Admissi
 
 // Cancelled, or its bonds are gone.
 void Rules::leave_queue(Lane& lane, const Waiter& waiter, std::string_view reason) {
-  const std::unique_ptr<Waiter> left = lane.queue->remove(waiter);
-  const Requester who = keep(left->who());
-  record_lane(RecordKind::waiter_erased, lane, left->ticket);
+  has_left(lane, *lane.queue->remove(waiter), reason);
+}
+
+void Rules::has_left(Lane& lane, const Waiter& left, std::string_view reason) {
+  const Requester who = keep(left.who());
+  record_lane(RecordKind::waiter_erased, lane, left.ticket);
   measure(MeasureKind::left_queue, lane);
   drop_connection_bonds(lane, who);
   Event event = event_of(EventKind::cancelled, lane, who);
   event.reason = out_.keep(reason);
   out_.events.push_back(event);
-  for (PollId poll : left->polls) {
+  for (PollId poll : left.polls) {
     Wake wake;
     wake.poll = poll;
     wake.answer.state = LockState::cancelled;

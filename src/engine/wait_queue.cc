@@ -54,9 +54,7 @@ Waiter& WaitQueue::add(std::unique_ptr<Waiter> waiter) {
 std::unique_ptr<Waiter> WaitQueue::remove(const Waiter& waiter) {
   const size_t at = index_of(waiter.ticket);
   TS_CHECK(at < waiters_.size() && waiters_[at].get() == &waiter, "a waiter that leaves is in its queue");
-  if (!index_.empty()) index_.erase(waiters_[at].get());
-  resource_scoped_ -= waiter.scope == Scope::resource;
-  note_leaving(waiter, false);
+  forget(*waiters_[at]);
   std::unique_ptr<Waiter> removed = std::move(waiters_[at]);
   if (at == head_) {
     ++head_;
@@ -65,6 +63,12 @@ std::unique_ptr<Waiter> WaitQueue::remove(const Waiter& waiter) {
     waiters_.erase(waiters_.begin() + std::ptrdiff_t(at));
   }
   return removed;
+}
+
+void WaitQueue::forget(Waiter& waiter) {
+  if (!index_.empty()) index_.erase(&waiter);
+  resource_scoped_ -= waiter.scope == Scope::resource;
+  note_leaving(waiter, false);
 }
 
 // Taking from the front only moves head_; now and then the space before it is given back.
@@ -81,13 +85,22 @@ uint64_t WaitQueue::first_resource_scope() const {
   return UINT64_MAX;
 }
 
-std::vector<uint64_t> WaitQueue::due_to_leave(Time now) const {
-  std::vector<uint64_t> tickets;
+std::vector<std::unique_ptr<Waiter>> WaitQueue::take_due_to_leave(Time now) {
+  std::vector<size_t> places;
   for (const auto& [when, ticket] : leaving_) {
     if (when > now) break;
-    tickets.push_back(ticket);
+    places.push_back(index_of(ticket));
   }
-  return tickets;
+  std::sort(places.begin(), places.end());
+  std::vector<std::unique_ptr<Waiter>> taken;
+  for (const size_t at : places) {
+    forget(*waiters_[at]);
+    taken.push_back(std::move(waiters_[at]));
+  }
+  if (taken.empty()) return taken;
+  std::erase(waiters_, nullptr);  // also those before head_
+  head_ = 0;
+  return taken;
 }
 
 void WaitQueue::note_leaving(const Waiter& waiter, bool in) {

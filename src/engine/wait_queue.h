@@ -54,7 +54,8 @@ class WaitQueue {
   // When the first of the running graces is over. Waiter::leaves_at is only to be changed through
   // set_leaves_at().
   Time next_leave() const { return leaving_.empty() ? kNever : leaving_.begin()->first; }
-  std::vector<uint64_t> due_to_leave(Time now) const;  // tickets
+  // Those whose grace is over, in the order of their tickets: in one pass, because thousands may go at once.
+  std::vector<std::unique_ptr<Waiter>> take_due_to_leave(Time now);
   void set_leaves_at(Waiter& waiter, Time when);
 
  private:
@@ -74,6 +75,7 @@ class WaitQueue {
   };
 
   size_t index_of(uint64_t ticket) const;
+  void forget(Waiter& waiter);  // all but its place
   void note_leaving(const Waiter& waiter, bool in);
   void compact();
 

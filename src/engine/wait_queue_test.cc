@@ -113,6 +113,19 @@ TEST(WaitQueue, BehavesAsAPlainListAtAnyLength) {
       plain.erase(plain.begin() + std::ptrdiff_t(index));
       ASSERT_EQ(queue.find(who(fmt::format("n{}", ticket))), nullptr);
     }
+    if (step % 100 == 99) {
+      std::vector<uint64_t> leave;
+      for (uint64_t ticket : plain)
+        if (random() % 3 == 0) leave.push_back(ticket);
+      for (uint64_t ticket : leave) queue.set_leaves_at(*queue.find_ticket(ticket), at(1 + random() % 9));
+      if (!plain.empty() && leave.empty()) queue.set_leaves_at(queue.front(), at(10));
+      const auto taken = queue.take_due_to_leave(at(9));
+      ASSERT_EQ(taken.size(), leave.size());
+      for (size_t i = 0; i < leave.size(); ++i) ASSERT_EQ(taken[i]->ticket, leave[i]);
+      std::erase_if(plain, [&](uint64_t ticket) { return std::ranges::binary_search(leave, ticket); });
+      if (!queue.empty()) queue.set_leaves_at(queue.front(), kNever);
+      ASSERT_EQ(queue.next_leave(), kNever);
+    }
     ASSERT_EQ(queue.size(), plain.size());
     if (plain.empty()) continue;
     const size_t index = random() % plain.size();
