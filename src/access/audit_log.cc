@@ -165,12 +165,16 @@ void AuditLog::put(const Line& line) {
   text += "\"," + format_log_line(LogFormat::json, line.what, fields) + "}";
   if (kind_ == Kind::journal) return put_in_journal(text);
   text += '\n';
-  const bool written = ::write(fd_.get(), text.data(), text.size()) == ssize_t(text.size());
+  if (torn_) text.insert(0, 1, '\n');  // behind the part of a line that a full disk has left
+  const ssize_t count = ::write(fd_.get(), text.data(), text.size());
+  const int why = count < 0 ? errno : ENOSPC;
+  const bool written = count == ssize_t(text.size());
+  if (count > 0) torn_ = !written;
   if (!written) lost(1);
   if (written == failing_) {  // has begun to fail, or works again
     failing_ = !written;
     if (failing_)
-      log_error("the audit log cannot be written", {{"file", target_}, {"error", std::strerror(errno)}});
+      log_error("the audit log cannot be written", {{"file", target_}, {"error", std::strerror(why)}});
   }
 }
 

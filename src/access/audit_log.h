@@ -73,6 +73,7 @@ class AuditLog {
   const std::string target_;  // the file, or the journal's socket
   UniqueFd fd_;               // the thread's, once it runs
   bool failing_ = false;      // the thread's: has said that it cannot write
+  bool torn_ = false;         // the thread's: the file ends within a line
   std::atomic<uint64_t> dropped_{0};
   Mutex mutex_;
   std::condition_variable_any changed_;

@@ -2,11 +2,13 @@
 
 #include <fcntl.h>
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdio>
 #include <cstring>
 #include <filesystem>
@@ -124,6 +126,29 @@ TEST_F(AuditLogTest, AStuckDiskCostsLinesAndNeverTime) {
     while (!stop.stop_requested()) (void)::read(reader.get(), buffer, sizeof buffer);
   });
   log->reset();
+}
+
+TEST_F(AuditLogTest, ALineThatAFullDiskCutsOffDoesNotSpoilTheNext) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto signal = std::signal(SIGXFSZ, SIG_IGN);
+  {
+    auto log = AuditLog::open(path("audit"));
+    ASSERT_TRUE(log);
+    const rlimit full{.rlim_cur = 250, .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+    (*log)->write(kEntry);
+    (*log)->write(kEntry);
+    while ((*log)->dropped() == 0) std::this_thread::yield();
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    (*log)->write(kEntry);
+  }
+  std::signal(SIGXFSZ, signal);
+  const auto written = lines(path("audit"));
+  ASSERT_EQ(written.size(), 3u);
+  EXPECT_TRUE(written[0].ends_with("}"));
+  EXPECT_FALSE(written[1].ends_with("}"));
+  EXPECT_TRUE(written[2].starts_with("{\"time\":") && written[2].ends_with("}")) << written[2];
 }
 
 TEST_F(AuditLogTest, OffWritesNothing) {
