@@ -14,6 +14,11 @@ namespace {
 
 constexpr Duration kCommentEvery = std::chrono::seconds(10);
 
+ApiError too_many_streams() {
+  return make_error(ErrorCode::too_many_requests,
+                    "as many event streams as may be (max-streams) are open: try again later");
+}
+
 // The state as events. Only the last has an id: who comes back with it has been told all of it.
 void append_state(std::string& out, const std::vector<Event>& state, const Subscribed& subscribed) {
   const uint64_t id = subscribed.reset_at != 0 ? subscribed.reset_at + 1 : subscribed.position;
@@ -23,7 +28,7 @@ void append_state(std::string& out, const std::vector<Event>& state, const Subsc
 }  // namespace
 
 http::Handled LoopHandler::subscribe(SubscribeCommand command, const Request& request, Responder& responder) {
-  if (!common_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+  if (!common_.open_stream()) return respond_error(responder, too_many_streams());
   command.bond = BondId(uint64_t(request.connection));
   auto stream = std::make_unique<StreamState>();
   stream->filter = Filter::lane(command.lane);
@@ -46,7 +51,7 @@ http::Handled LoopHandler::subscribe(SubscribeCommand command, const Request& re
 }
 
 http::Handled LoopHandler::events(const EventsRequest& wanted, const Request& request, Responder& responder) {
-  if (!common_.open_stream()) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+  if (!common_.open_stream()) return respond_error(responder, too_many_streams());
   fresh();
   auto stream = std::make_unique<StreamState>();
   stream->filter = Filter::everything(wanted.prefix, wanted.operation, admission_.within());

@@ -30,7 +30,10 @@ http::Handled LoopHandler::release_node(const ReleaseNodeCommand& command, const
 }
 
 http::Handled LoopHandler::begin_walk(Walk walk, const Request& request, Responder& responder) {
-  if (walks_.size() >= kMostWalks) return respond_error(responder, make_error(ErrorCode::too_many_requests));
+  if (walks_.size() >= kMostWalks)
+    return respond_error(responder,
+                         make_error(ErrorCode::too_many_requests,
+                                    "as many lists as may be are being read: try again in a moment"));
   if (go_on(walk)) return respond(request, responder, write_answer(walk));
   walk.connection = request.connection;
   ConnectionState& state = connections_[uint64_t(request.connection)];

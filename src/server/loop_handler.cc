@@ -219,7 +219,10 @@ void LoopHandler::on_written(std::span<const http::Receipt> receipts) {
 
 std::string LoopHandler::error_body(unsigned status, std::string_view message) {
   std::string body;
-  append_error_json(body, make_error(error_of_http_status(status), std::string(message)));
+  const ErrorCode code = error_of_http_status(status);
+  // Of a limit the table's sentence says what to do; of a syntax error only http knows what is wrong.
+  const bool is_limit = code != ErrorCode::invalid && code != ErrorCode::too_many_requests;
+  append_error_json(body, is_limit ? make_error(code) : make_error(code, std::string(message)));
   common_.metrics().count_request(status);
   return body;
 }

@@ -244,11 +244,13 @@ class FramingTest(BadInputCase):
             answers = self.raw(head)
             self.assertEqual(len(answers), 1)
             self.assertEqual((answers[0][0], json.loads(answers[0][2])["code"]), (431, "headers_too_large"))
+            self.assertIn("send fewer", json.loads(answers[0][2])["error"])
 
     def test_section_9_L17_a_body_of_100_MB_is_413_before_it_is_sent(self):
         for path, size in (b"/lock", 104857600), (b"/batch", 104857600), (b"/lock", 65537), (b"/batch", 1048577):
             head = b"POST %s HTTP/1.1\r\nHost: x\r\nContent-Length: %d\r\n\r\n" % (path, size)
             self.assert_raw_refused(head, 413, "too_large")
+            self.assertIn("send less", json.loads(self.raw(head)[0][2])["error"])
 
     def test_L17_a_body_of_100_MB_that_is_sent_all_the_same_is_cut_off_and_costs_no_memory(self):
         before = self.server.resident_kib()

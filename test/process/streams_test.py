@@ -205,6 +205,7 @@ class StreamTest(ServerCase):
         query = urllib.parse.urlencode({"type": "pull", "resource_id": self.resource})
         answer = server.client().call("GET", "/lock/subscribe?" + query)
         self.assert_refused(answer, 429, "too_many_requests")
+        self.assertIn("max-streams", answer["error"])
         streams[0].close()
         wait_until(lambda: self.subscribe(server).status == 200, "a stream is free again")
 
