@@ -7,12 +7,14 @@ a machine of its own (test/cluster/guide_test.py). Other than that
 every flag that any document gives to one of our programs must exist.
 """
 import functools
+import http.server
 import os
 import re
 import select
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import unittest
 
@@ -164,6 +166,30 @@ class ExampleTest(unittest.TestCase):
         said = "".join(node.communicate(timeout=WITHIN)[0] for node in nodes)
         self.assertEqual([node.returncode for node in nodes], [0, 0])
         self.assertEqual((said.count("'released': True"), said.count("'skip': True")), (1, 1), said)
+
+
+    def test_pull_once_py_follows_to_the_server_that_leads(self):
+        server = harness.Server(store="memory").start()
+        self.addCleanup(server.stop)
+
+        class Standby(http.server.BaseHTTPRequestHandler):
+            def do_POST(self):  # noqa: N802
+                self.rfile.read(int(self.headers["Content-Length"]))
+                self.send_response(307)
+                self.send_header("Location", f"http://{server.host}:{server.port}{self.path}")
+                self.send_header("Content-Length", "0")
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        standby = http.server.HTTPServer(("127.0.0.1", 0), Standby)
+        self.addCleanup(standby.server_close)
+        threading.Thread(target=standby.serve_forever, daemon=True).start()
+        self.addCleanup(standby.shutdown)
+        done = subprocess.run([sys.executable, os.path.join(documents.ROOT, "examples/pull_once.py"), "node-a", "sha256:2e",
+                               f"http://127.0.0.1:{standby.server_port}"], capture_output=True, text=True, timeout=WITHIN, check=False)
+        self.assertIn("'released': True", done.stdout, done.stderr)
 
 
 class SameTest(unittest.TestCase):
