@@ -147,10 +147,11 @@ int unlock(const Context& context, const UnlockOptions& options) {
   if (options.failed) work = {.success = false, .error = options.error, .permanent = options.permanent};
   const Expected<Released> released =
       client->unlock(options.lane.type, options.lane.resource, work, options.token, options.request_id);
-  if (!released && released.error().code == ErrorCode::lost && options.token == 0 &&
+  if (!released && released.error().reason == "not_holder" && options.token == 0 &&
       options.request_id.empty()) {
     ClientError error = released.error();
-    error.message += "; say which hold is meant: --token with the number that lock printed, or --request-id";
+    error.message +=
+        "; if the hold is yours, give --token with the number that lock printed, or --request-id";
     return context.fail(error);
   }
   if (!released) return context.fail(released.error());

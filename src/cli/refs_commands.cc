@@ -57,6 +57,13 @@ int break_hold(const Context& context, const BreakOptions& options) {
   if (!client) return context.fail(client.error());
   const Expected<std::string> node =
       client->break_hold(options.lane.type, options.lane.resource, options.reason, options.token);
+  if (!node && node.error().reason == "stale_token") {
+    ClientError error = node.error();  // the server's words are for the holder
+    error.message =
+        fmt::format("another hold has the lock by now, not the one with token {}: see turnstile status {} {}",
+                    options.token, options.lane.type, options.lane.resource);
+    return context.fail(error);
+  }
   if (!node) return context.fail(node.error());
   if (context.json()) {
     print_json(boost::json::object{{"broken", true}, {"node_id", *node}});

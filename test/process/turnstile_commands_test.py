@@ -22,8 +22,12 @@ class CommandTest(CliCase):
         self.assertEqual(self.status("update")["state"], "idle")
         locked = self.json("lock", "update", self.resource)[0]
         self.assertEqual((locked["state"], locked["attempt"]), ("acquired", 1))
+        self.assert_fault(self.turnstile("unlock", "update", self.resource), LOST, "if the hold is yours", "--request-id")
         released = self.json("unlock", "update", self.resource, "--request-id", locked["request_id"])[0]
         self.assertEqual((released["released"], released["already"]), (True, False))
+        done = self.turnstile("unlock", "update", self.resource)
+        self.assert_fault(done, LOST, "nobody holds this lock")
+        self.assertNotIn("--token", done.stderr)
 
     def test_a_leased_lock_is_renewed_or_ends(self):
         token = self.text("lock", "update", self.resource, "--lease", "10m").strip()
@@ -149,6 +153,11 @@ class CommandTest(CliCase):
         self.hold("b")
         self.assertEqual(self.json("break", "pull", self.resource, "--reason", "again"),
                          [{"broken": True, "node_id": "b"}])
+
+    def test_break_of_a_hold_that_has_ended_says_that_another_one_has_the_lock(self):
+        self.hold("a")
+        done = self.turnstile("break", "pull", self.resource, "--reason", "late", "--token", "1")
+        self.assert_fault(done, REFUSED, "another hold", "token 1", f"turnstile status pull {self.resource}")
 
     def test_top_prints_one_picture_without_a_terminal(self):
         self.resource = "for-top"  # short enough for its column

@@ -236,6 +236,7 @@ class FaultTest(CliCase):
                 self.assert_fault(done, USAGE, *words)
                 for word in "_ms", "FAILED", "->":
                     self.assertNotIn(word, done.stderr)
+        self.text("lock", "pull", self.resource, node="b")
         self.assert_fault(self.turnstile("unlock", "pull", self.resource), LOST, "--token")
 
     def test_help_is_there_under_every_name_that_people_try(self):
