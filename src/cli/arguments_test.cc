@@ -90,6 +90,32 @@ TEST(Arguments, AWordThatIsNoCommandIsNamed) {
   EXPECT_THAT(parsed.error, HasSubstr("'frobnicate' is no command"));
 }
 
+TEST(Arguments, AWrongValueIsNamedInPlainWords) {
+  const std::vector<std::pair<std::vector<std::string>, std::string>> table = {
+      {{"unlock", "pull", "r", "--token", "abc"}, "--token: 'abc' is not a whole number"},
+      {{"list", "--limit", "-1"}, "--limit: '-1' is not a whole number"},
+      {{"lock", "pull", "r", "--wait"}, "--wait needs a value"},
+      {{"lock", "pull", "r", "--scope", "world"}, "--scope: must be operation or resource, not 'world'"},
+      {{"bench", "--seconds", "0"}, "--seconds: must be a number from 0.1 to 3600, not '0'"},
+  };
+  for (const auto& [words, message] : table) {
+    Parsed parsed;
+    parse_words(parsed, words);
+    EXPECT_THAT(parsed.error, HasSubstr(message));
+  }
+}
+
+TEST(Arguments, HelpNamesTheWordsThatAnOptionTakes) {
+  for (const auto& [command, words] : {std::pair{"bench", "--mode pair|handover|fanout|batch"},
+                                       {"lock", "--scope operation|resource"},
+                                       {"credential", "--role client|read|admin"},
+                                       {"completion", "SHELL bash|zsh"}}) {
+    Parsed parsed;
+    parse_words(parsed, {command, "--help"});
+    EXPECT_THAT(parsed.out, HasSubstr(words));
+  }
+}
+
 TEST(Arguments, HelpOfEveryCommandHasExamplesAndExitCodes) {
   Context context;
   const CommandLine program = make_command_line(context);

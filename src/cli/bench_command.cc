@@ -71,7 +71,7 @@ void print_result(const Context& context, const BenchOptions& options, Table& ta
 int bench(const Context& context, const BenchOptions& options) {
   if (!options.yes && !std::ranges::all_of(context.servers, is_loopback)) {
     return report(context.output,
-                  "bench would load a server that is not on this machine; if it is yours, say --yes", "usage",
+                  "bench would load a server that is not on this machine; if it is yours, add --yes", "usage",
                   kUsage);
   }
   Expected<LockClient> client = context.client();
@@ -101,8 +101,9 @@ void add_bench_command(Command& program, Context& context) {
   Command command = program.command("bench", "Put load on a server of yours, and measure it.",
                                     "  turnstile bench --seconds 2\n"
                                     "  turnstile bench --mode handover --connections 32\n");
-  command.option("--connections", options->connections, "clients, each with a thread (8)").between(1, 1'000);
-  command.option("--seconds", options->seconds, "for each mode (5)").between(0.1, 3'600.0);
+  command.option("--connections", options->connections, "how many clients, each with a thread (8)")
+      .between(1, 1'000);
+  command.option("--seconds", options->seconds, "how long each mode takes (5)").between(0.1, 3'600.0);
   command.option("--mode", options->mode, "only this one (all)")
       .one_of({"pair", "handover", "fanout", "batch"});
   command.flag("--yes", options->yes, "also a server that is not on this machine");

@@ -64,19 +64,33 @@ std::string surplus_message(const CLI::App& command, const std::vector<std::stri
     const std::string name = first.substr(0, first.find('='));
     const std::vector<std::string> known = options_of(command);
     if (std::ranges::count(known, name) > 0) {
-      return fmt::format("{} is an option of {}: write it behind that word: turnstile {} {}", name,
+      return fmt::format("{} is an option of {}: write it after that word: turnstile {} {}", name,
                          command.get_name(), given, all);
     }
     return fmt::format("{} has no option {}{}", command.get_name(), name, did_you_mean(name, known));
   }
   if (takes_a_command(command)) {
-    return fmt::format("put -- before the command that is to run: turnstile {} -- {}", given, all);
+    return fmt::format("write -- before the command to run: turnstile {} -- {}", given, all);
   }
   const bool number = first.find_first_not_of("0123456789") == std::string::npos;
   if (number && command.get_option_no_throw("--token") != nullptr) {
-    return fmt::format("a token is given by --token: turnstile {} --token {}", given, all);
+    return fmt::format("give the token with --token: turnstile {} --token {}", given, all);
   }
-  return fmt::format("'{}' was not expected behind: turnstile {}", all, given);
+  return fmt::format("'{}' was not expected after: turnstile {}", all, given);
+}
+
+// CLI11 writes "Could not convert: --token = abc" and "--wait: 1 required DURATION missing".
+std::string value_message(const std::string& text) {
+  constexpr std::string_view kWrong = "Could not convert: ", kEquals = " = ", kMissing = ": 1 required ";
+  if (const size_t equals = text.find(kEquals); text.starts_with(kWrong) && equals != text.npos) {
+    return fmt::format("{}: '{}' is not a whole number, or too large",
+                       text.substr(kWrong.size(), equals - kWrong.size()),
+                       text.substr(equals + kEquals.size()));
+  }
+  if (const size_t missing = text.find(kMissing); missing != text.npos && text.ends_with(" missing")) {
+    return fmt::format("{} needs a value", text.substr(0, missing));
+  }
+  return text;
 }
 
 std::string no_command_message(const CLI::App& app) {
@@ -98,7 +112,7 @@ std::string no_command_message(const CLI::App& app) {
 std::string usage_message(const CLI::App& app, const CLI::ParseError& error) {
   const auto commands = app.get_subcommands();
   const std::string name = commands.empty() ? "" : " " + commands.back()->get_name();
-  std::string message = error.what();
+  std::string message = value_message(error.what());
   if (commands.empty() && dynamic_cast<const CLI::RequiredError*>(&error) != nullptr) {
     message = no_command_message(app);
   } else if (const std::vector<std::string> surplus = app.remaining(true);
@@ -120,18 +134,24 @@ Option Option::one_of(const std::vector<std::string>& words) {
   const auto check = [words](const std::string& word) {
     return std::ranges::count(words, word) > 0
                ? std::string()
-               : fmt::format("is {}, not '{}'{}", one_of_text(words), word, did_you_mean(word, words));
+               : fmt::format("must be {}, not '{}'{}", one_of_text(words), word, did_you_mean(word, words));
   };
-  return Option(option_->check(check));
+  return Option(option_->check(check)->type_name(fmt::format("{}", fmt::join(words, "|"))));
 }
 Option Option::between(int least, int most) {
   return Option(option_->check([least, most](const std::string& word) {
     int value = 0;
     const bool fits = CLI::detail::lexical_cast(word, value) && value >= least && value <= most;
-    return fits ? std::string() : fmt::format("is a number from {} to {}, not '{}'", least, most, word);
+    return fits ? std::string() : fmt::format("must be a number from {} to {}, not '{}'", least, most, word);
   }));
 }
-Option Option::between(double least, double most) { return Option(option_->check(CLI::Range(least, most))); }
+Option Option::between(double least, double most) {
+  return Option(option_->check([least, most](const std::string& word) {
+    double value = 0;
+    const bool fits = CLI::detail::lexical_cast(word, value) && value >= least && value <= most;
+    return fits ? std::string() : fmt::format("must be a number from {} to {}, not '{}'", least, most, word);
+  }));
+}
 Option Option::needs(Option other) { return Option(option_->needs(other.option_)); }
 Option Option::excludes(Option other) { return Option(option_->excludes(other.option_)); }
 Option Option::from_environment(const std::string& variable) { return Option(option_->envname(variable)); }
@@ -150,26 +170,25 @@ Command Command::command(const std::string& name, const std::string& description
 }
 
 Option Command::option(const std::string& name, std::string& value, const std::string& description) {
-  return Option(app_->add_option(name, value, description));
+  return Option(app_->add_option(name, value, description)->type_name(name.starts_with("-") ? "TEXT" : ""));
 }
 Option Command::option(const std::string& name, int& value, const std::string& description) {
-  return Option(app_->add_option(name, value, description));
+  return Option(app_->add_option(name, value, description)->type_name("N"));
 }
 Option Command::option(const std::string& name, uint32_t& value, const std::string& description) {
-  return Option(app_->add_option(name, value, description));
+  return Option(app_->add_option(name, value, description)->type_name("N"));
 }
 Option Command::option(const std::string& name, uint64_t& value, const std::string& description) {
-  return Option(app_->add_option(name, value, description));
+  return Option(app_->add_option(name, value, description)->type_name("N"));
 }
 Option Command::option(const std::string& name, double& value, const std::string& description) {
-  return Option(app_->add_option(name, value, description));
+  return Option(app_->add_option(name, value, description)->type_name("N"));
 }
 Option Command::option(const std::string& name, Output& value, const std::string& description) {
   const auto take = [&value](const std::string& word) {
     value = word == "json" ? Output::json : Output::text;
   };
-  return Option(app_->add_option_function<std::string>(name, take, description)->type_name("text|json"))
-      .one_of({"text", "json"});
+  return Option(app_->add_option_function<std::string>(name, take, description)).one_of({"text", "json"});
 }
 Option Command::list(const std::string& name, std::vector<std::string>& values,
                      const std::string& description) {
@@ -197,7 +216,8 @@ Option Command::flag(const std::string& name, bool& value, const std::string& de
 void Command::lane(Lane& lane, bool required) {
   option("TYPE", lane.type, "the operation: pull, update, delete, once, or a name of your own: a plain mutex")
       .required(required);
-  option("RESOURCE", lane.resource, "what it is done to").required(required);
+  option("RESOURCE", lane.resource, "what the work is done on: a digest, a table, any name")
+      .required(required);
 }
 
 void Command::takes_a_command() { app_->formatter(std::make_shared<CommandFormatter>()); }

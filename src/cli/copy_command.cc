@@ -52,11 +52,11 @@ void add_copy_command(Command& program, Context& context) {
       "  turnstile copy-store etcd://h1:2379/turnstile file:/var/lib/turnstile/journal\n");
   command.option("FROM", options->from, "file:DIR or etcd://HOST:PORT,…/PREFIX").required();
   command.option("TO", options->to, "the same; must be empty").required();
-  command.option("--etcd-ca", options->ca, "the CA of the certificates of etcd's members");
-  command.option("--etcd-cert", options->cert, "a certificate for etcd");
-  command.option("--etcd-key", options->key, "... and its key");
-  command.option("--etcd-user", options->user, "a user of etcd's");
-  command.option("--etcd-password-file", options->password_file, "... and its password");
+  command.option("--etcd-ca", options->ca, "the CA of the certificates of etcd's members").shown_as("FILE");
+  command.option("--etcd-cert", options->cert, "a certificate for etcd").shown_as("FILE");
+  command.option("--etcd-key", options->key, "... and its key").shown_as("FILE");
+  command.option("--etcd-user", options->user, "the user in etcd").shown_as("NAME");
+  command.option("--etcd-password-file", options->password_file, "... and its password").shown_as("FILE");
   command.runs(context, options, copy);
 }
 

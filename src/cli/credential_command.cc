@@ -48,7 +48,7 @@ std::string block(const CredentialOptions& options, const std::string& secret) {
 
 int credential(const Context& context, const CredentialOptions& options) {
   if (options.role != "client" && !options.nodes.empty())
-    return report(context.output, "--node is for the role client: the others speak for no node", "usage",
+    return report(context.output, "--node is only for the role client: the others act for no node", "usage",
                   kUsage);
   std::vector<std::string> texts = options.nodes;
   texts.insert(texts.end(), options.resources.begin(), options.resources.end());
@@ -69,7 +69,7 @@ int credential(const Context& context, const CredentialOptions& options) {
     print_output(
         "The secret, which is not shown again: put it into a file that only {0} can read "
         "(--credential-file).\n\n"
-        "{1}\n\nFor the server's credentials file (then SIGHUP); from it nobody learns the secret:\n\n{2}",
+        "{1}\n\nFor the server's credentials file (then SIGHUP); it does not reveal the secret:\n\n{2}",
         options.name, *secret, block(options, *secret));
   }
   return kOk;
@@ -84,11 +84,13 @@ void add_credential_command(Command& program, Context& context) {
       "credential", "Make a secret to log in with, and the block for the server's credentials file.",
       "  turnstile credential new ci --role client --node 'ci-*' --resource build/\n");
   command.option("ACTION", options->action, "new").required().one_of({"new"});
-  command.option("NAME", options->name, "whose it is; in the audit log, too").required();
+  command.option("NAME", options->name, "the name of the caller, as the audit log shows it").required();
   command.option("--role", options->role, "what it may do: client, read or admin (client)")
       .one_of({"client", "read", "admin"});
-  command.list("--node", options->nodes, "node_ids that it may speak for, or prefix* (its own name)");
-  command.list("--resource", options->resources, "prefixes of the resource_ids that it may use (all)");
+  command.list("--node", options->nodes, "the node_ids that it may use, or PREFIX* (its own name)")
+      .shown_as("NAME[,NAME...]");
+  command.list("--resource", options->resources, "prefixes of the resource_ids that it may use (all)")
+      .shown_as("PREFIX[,PREFIX...]");
   command.runs(context, options, credential);
 }
 

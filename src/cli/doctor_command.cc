@@ -97,8 +97,8 @@ class Doctor {
                "127.0.0.1 only unless told "
                "otherwise";
       case client::Fault::timed_out:
-        return "something takes the connection and does not answer: a firewall that drops, or a server that "
-               "hangs";
+        return "something accepts the connection and does not answer: a firewall that drops packets, or a "
+               "server that hangs";
       case client::Fault::untrusted:
         return "its certificate does not verify: name the authority with --ca, and the server as its "
                "certificate does";
@@ -150,7 +150,7 @@ class Doctor {
     if (ready->status == 200) return add(Level::good, check, "can lock", "");
     if (ready->status == 401 || ready->status == 403) return;
     add(Level::warning, check, fmt::format("does not lock now: {}", one_line(ready->body)),
-        "a standby says so, too, and is fine where another server leads; else its log and its disk");
+        "normal for a standby, if another server leads; else look at the server's log and its disk");
   }
 
   client::CurlTransport transport_;
@@ -182,7 +182,7 @@ int show(const Context& context, const std::vector<Finding>& findings) {
     print_json(
         boost::json::object{{"findings", std::move(list)}, {"failures", failures}, {"warnings", warnings}});
   } else {
-    print_output("{} looked at, {} failed, {} to think about\n", findings.size(), failures, warnings);
+    print_output("{} findings: {} failures, {} warnings\n", findings.size(), failures, warnings);
   }
   return failures == 0 ? kOk : kUnexpected;
 }
@@ -214,12 +214,18 @@ void add_doctor_command(Command& program, Context& context) {
       "  turnstile doctor\n"
       "  turnstile doctor --server https://a:8086,https://b:8086 --shared /srv/blobs --output json\n"
       "Exit code 1: something has failed; 0: nothing has, there may be warnings.\n");
-  command.list("--shared", options->shared,
-               "a directory that the content plugins share (the package's, if it is there)");
-  command.option("--containerd-config", options->containerd,
-                 "containerd's settings (/etc/containerd/config.toml)");
-  command.option("--plugin", options->plugin,
-                 "where turnstile-content serves /readyz (127.0.0.1:8087, if its socket is there)");
+  command
+      .list("--shared", options->shared,
+            "a directory that the content plugins share (the package's, if it is there)")
+      .shown_as("DIR[,DIR...]");
+  command
+      .option("--containerd-config", options->containerd,
+              "containerd's settings (/etc/containerd/config.toml)")
+      .shown_as("FILE");
+  command
+      .option("--plugin", options->plugin,
+              "where turnstile-content serves /readyz (127.0.0.1:8087, if its socket is there)")
+      .shown_as("HOST:PORT");
   command.runs(context, options, doctor);
 }
 

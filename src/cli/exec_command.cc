@@ -50,8 +50,7 @@ int exit_code_of(const CommandEnd& end) {
 std::string result_of(const Context& context, const ExecSession& session) {
   std::expected<std::string, std::string> result = session.result();
   if (result) return std::move(*result);
-  (void)report(context.output, fmt::format("the result is left out, for it {}", result.error()), "result",
-               kOk);
+  (void)report(context.output, fmt::format("the result is left out: it {}", result.error()), "result", kOk);
   return "";
 }
 
@@ -72,7 +71,7 @@ WorkResult work_of(const Context& context, const ExecOptions& options, const Exe
     case CommandEnd::Kind::timed_out:
       return WorkResult::failed(fmt::format("timed out after {}", show_duration(*options.timeout)));
     default:
-      return WorkResult::failed("the process that watched over the command was killed");
+      return WorkResult::failed("the process that supervised the command was killed");
   }
 }
 
@@ -90,9 +89,9 @@ int report_lost(const Context& context, const ExecOptions& options, const Comman
 void say_ran(const Context& context, const ExecOptions& options, const WorkResult& work,
              const Released& released, Milliseconds took, std::string_view hint) {
   if (!work.success) {
-    const char* next = work.permanent          ? "all who wait end with this error"
-                       : released.next.empty() ? "the next who comes tries again"
-                                               : "the next in line takes over";
+    const char* next = work.permanent          ? "all waiters end with this error"
+                       : released.next.empty() ? "the next request runs it again"
+                                               : "the next waiter runs it";
     return say(context, options, {{"state", "failed"}, {"error", work.error}},
                fmt::format("ran here, {}, and failed after {} ({}): {}", options.lane_text(),
                            show_duration(took), work.error, next));
@@ -148,8 +147,8 @@ int skip(const Context& context, const ExecOptions& options, const LockResult& r
 int exec(const Context& context, const ExecOptions& options) {
   if (context.command.empty()) {
     return report(context.output,
-                  fmt::format("say behind -- what to run: turnstile {} -- COMMAND", options.words()), "usage",
-                  kUsage);
+                  fmt::format("write the command to run after --: turnstile {} -- COMMAND", options.words()),
+                  "usage", kUsage);
   }
   if (options.lease_or_default(context.servers.size() > 1).count() < 100) {
     return report(context.output,
@@ -171,8 +170,8 @@ int exec(const Context& context, const ExecOptions& options) {
   if (!wait.result && wait.result.error().code == ErrorCode::failed) {
     ClientError error = wait.result.error();
     error.message = fmt::format(
-        "{} failed for good elsewhere ({}), and nobody tries again as long as that is remembered; "
-        "sooner: turnstile forget {} {}",
+        "{} failed permanently on another node ({}); the server refuses it for a while. To run it sooner: "
+        "turnstile forget {} {}",
         options.lane_text(), error.message, options.lane.type, options.lane.resource);
     return context.fail(error);
   }
@@ -200,11 +199,12 @@ int exec(const Context& context, const ExecOptions& options) {
 // What exec and once have in common.
 void add_options(Command& command, const std::shared_ptr<ExecOptions>& options) {
   command.duration("--wait", options->wait, "how long to wait for the lock (no limit)");
-  command.duration("--lease", options->lease,
-                   "how soon a lost connection costs the hold (10s; 15s with several servers)");
+  command.duration(
+      "--lease", options->lease,
+      "if no server can be reached, the next node waits at most this long (10s; 15s with several servers)");
   command.duration("--timeout", options->timeout,
                    "how long the command may take; then it counts as failed (no limit)");
-  command.option("--info", options->info, "free text for people");
+  command.option("--info", options->info, "a text for people who look at the status");
   command.flag("--bond", options->bond,
                "hand over within the server's bond-grace when this process is killed (docs/cli.md)");
   command
@@ -217,14 +217,14 @@ void add_options(Command& command, const std::shared_ptr<ExecOptions>& options) 
   command.option("--skip-code", options->skip_code, "the exit code of a skip (0)")
       .between(0, 255)
       .shown_as("N");
-  command.flag("--quiet", options->quiet, "say nothing but errors");
+  command.flag("--quiet", options->quiet, "print only errors");
 }
 
 constexpr const char* kEnvironment =
-    "The command finds TURNSTILE_TOKEN, TURNSTILE_ATTEMPT, TURNSTILE_PREVIOUS_ERROR,\n"
-    "TURNSTILE_OPERATION and TURNSTILE_RESOURCE in its environment. It may write lines\n"
-    "\"DONE TOTAL\" to the descriptor $TURNSTILE_PROGRESS_FD, and a result for those who\n"
-    "skip to $TURNSTILE_RESULT_FD.\n";
+    "The command's environment has TURNSTILE_TOKEN, TURNSTILE_ATTEMPT, TURNSTILE_PREVIOUS_ERROR,\n"
+    "TURNSTILE_OPERATION and TURNSTILE_RESOURCE. The command may write lines \"DONE TOTAL\" to\n"
+    "the descriptor $TURNSTILE_PROGRESS_FD, and a result for the nodes that skip to\n"
+    "$TURNSTILE_RESULT_FD.\n";
 
 }  // namespace
 
@@ -235,14 +235,16 @@ void add_exec_command(Command& program, Context& context) {
       fmt::format(
           "  turnstile exec pull sha256:4f5a -- fetch-layer sha256:4f5a\n"
           "  turnstile exec migrate db --wait 10m -- ./migrate.sh\n"
-          "TYPE decides what a success means. once, pull, delete: those who wait skip. update and any name\n"
-          "that the server does not know (also a mistyped \"Pull\"): a plain mutex, everybody runs,\n"
-          "one after the other. For a job that is to run once: turnstile once.\n{}",
+          "TYPE decides what a success means. once, pull, delete: the waiters skip. update, and any name\n"
+          "that the server does not know (also a mistyped \"Pull\"), is a plain mutex: every node runs the\n"
+          "command, one after the other. For a job that must run once: turnstile once.\n{}",
           kEnvironment));
   command.takes_a_command();
   command.lane(options->lane);
   add_options(command, options);
-  command.option("--scope", options->scope, "what it excludes (the server's default)")
+  command
+      .option("--scope", options->scope,
+              "exclude the same operation, or every operation on the resource (the server's default)")
       .one_of({"operation", "resource"});
   command.runs(context, options, exec);
 }
@@ -257,7 +259,7 @@ void add_once_command(Command& program, Context& context) {
                                   ">&$TURNSTILE_RESULT_FD'\n{}",
                                   kEnvironment));
   command.takes_a_command();
-  command.option("KEY", options->lane.resource, "what is done once: any name").required();
+  command.option("KEY", options->lane.resource, "the name of the job: any text").required();
   command.duration("--keep", options->keep, "how long a success counts (the server's retain-completed)");
   add_options(command, options);
   command.runs(context, options, exec);

@@ -24,11 +24,12 @@ std::string_view advice(const ClientError& error) {
     case ErrorCode::unauthenticated:
       // 403: it is known who asks.
       if (error.reason == "forbidden" || error.reason == "foreign_origin") return "";
-      return "; show a credential that the server knows with --credential-file, or a certificate with --cert "
-             "and "
-             "--key";
+      return "; give a credential that the server knows with --credential-file, or a certificate with --cert "
+             "and --key";
     case ErrorCode::busy:
-      return "; wait for it, for example with --wait 30s";
+      return "; to wait for it: --wait 30s";
+    case ErrorCode::timed_out:
+      return "; to wait longer: --wait";
     default:
       return "";
   }
@@ -100,12 +101,11 @@ ExitCode exit_code_of(ErrorCode code) {
 }
 
 std::string exit_code_help() {
-  return "Exit codes: 0 done; 1 unexpected failure; 2 wrong usage; 10 skipped, the work has been done;\n"
-         "11 busy or timed out; 12 refused; 13 the hold was lost or is not yours; 14 no server, or not a\n"
-         "Turnstile server; 15 not logged in or not allowed; 128+N ended by signal N. `exec` ends with its "
-         "command's\n"
-         "code (124: --timeout), and with 0 or --skip-code when the work has been done by another; `once`, "
-         "too.";
+  return "Exit codes: 0 done; 1 unexpected failure; 2 wrong usage; 10 skipped, the work is already done;\n"
+         "11 busy or timed out; 12 refused; 13 the hold is lost or not yours; 14 no server, or not a\n"
+         "Turnstile server; 15 not logged in or not allowed; 128+N ended by signal N. `exec` and `once` end\n"
+         "with their command's code (124: --timeout); when another node has done the work, with 0 or\n"
+         "--skip-code.";
 }
 
 int report(Output output, std::string_view message, std::string_view code, int exit) {

@@ -30,6 +30,13 @@ TEST(ExitCode, AnErrorIsOneLineAndSaysWhoIsInTheWay) {
   EXPECT_EQ(testing::internal::GetCapturedStderr(), "turnstile: it is referenced (by a, b)\n");
 }
 
+TEST(ExitCode, AWaitThatWasTooShortSaysHowToWaitLonger) {
+  testing::internal::CaptureStderr();
+  report(Output::text,
+         ClientError{.code = ErrorCode::timed_out, .message = "too late", .reason = "", .nodes = {}});
+  EXPECT_EQ(testing::internal::GetCapturedStderr(), "turnstile: too late; to wait longer: --wait\n");
+}
+
 TEST(ExitCode, AnErrorAsJsonHasTheServersOwnCode) {
   testing::internal::CaptureStderr();
   report(Output::json,

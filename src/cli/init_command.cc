@@ -171,7 +171,8 @@ void remove_what_was_made(const fs::path& directory, bool was_there) {
 
 int make(const Context& context, InitOptions options) {
   if (options.hosts.empty())
-    return report(context.output, "--hosts is missing: where will servers run?", "usage", kUsage);
+    return report(context.output, "--hosts is missing: the names by which clients reach the servers", "usage",
+                  kUsage);
   if (options.nodes.empty()) options.nodes = options.hosts;
   for (const std::vector<std::string>* names : {&options.hosts, &options.nodes})
     for (const std::string& name : *names)
@@ -197,7 +198,7 @@ int make(const Context& context, InitOptions options) {
   if (was_there && !fs::is_empty(options.directory, ignored))
     return report(
         context.output,
-        fmt::format("{} is not empty, and nothing in it is overwritten; new certificates are made by --renew",
+        fmt::format("{} is not empty, and nothing in it is overwritten; --renew makes new certificates",
                     options.directory),
         "exists", kRefused);
   if (const Result<void> written = write_all(options); !written) {
@@ -271,15 +272,21 @@ void add_init_command(Command& program, Context& context) {
                       "  turnstile init ./secured --hosts lock.example --nodes node-a,node-b,node-c\n"
                       "  turnstile init ./secured --renew\n");
   command.option("DIR", options->directory, "a folder that does not exist yet").required();
-  Option hosts =
-      command.list("--hosts", options->hosts, "where servers run, as clients reach them: names or addresses");
+  Option hosts = command
+                     .list("--hosts", options->hosts,
+                           "the machines of the servers, by the names or addresses that clients use")
+                     .shown_as("NAME[,NAME...]");
   Option nodes =
-      command.list("--nodes", options->nodes, "the nodes: each gets a certificate of its name (the hosts)");
-  command.option("--port", options->port, "of the servers (8086)").between(1, 65535);
-  command.option("--store", options->store, "of the servers (file:/var/lib/turnstile/journal)");
-  command.option("--prefix", options->prefix,
-                 "where a folder goes on its machine; {machine} is its name (/etc/turnstile)");
-  command.option("--days", options->days, "how long certificates are good (397)").between(1, 3650);
+      command.list("--nodes", options->nodes, "the nodes: each gets a certificate with its name (the hosts)")
+          .shown_as("NAME[,NAME...]");
+  command.option("--port", options->port, "the port of the servers (8086)").between(1, 65535);
+  command.option("--store", options->store, "the store of the servers (file:/var/lib/turnstile/journal)")
+      .shown_as("STORE");
+  command
+      .option("--prefix", options->prefix,
+              "where a folder goes on its machine; {machine} is its name (/etc/turnstile)")
+      .shown_as("DIR");
+  command.option("--days", options->days, "how long the certificates are valid (397)").between(1, 3650);
   command.flag("--renew", options->renew, "new certificates for all machines of DIR, by the same CA")
       .excludes(hosts)
       .excludes(nodes);

@@ -201,14 +201,17 @@ void add_lock(Command& program, Context& context) {
                                     "  TOKEN=$(turnstile lock update db-schema --wait 30s --lease 5m)\n"
                                     "  turnstile unlock update db-schema --token \"$TOKEN\"\n");
   command.lane(options->lane);
-  command.duration("--wait", options->wait, "how long to wait for the lock (not at all)");
+  command.duration("--wait", options->wait, "how long to wait for the lock (do not wait)");
   command.duration("--lease", options->lease,
-                   "the hold ends by itself after this, unless renewed (the server's max_hold)");
-  command.option("--scope", options->scope, "what it excludes (the server's default)")
+                   "the hold ends by itself after this, unless renewed (the server's max-hold)");
+  command
+      .option("--scope", options->scope,
+              "exclude the same operation, or every operation on the resource (the server's default)")
       .one_of({"operation", "resource"});
-  command.option("--request-id", options->request_id, "to come back to a hold or place in the queue");
-  command.option("--info", options->info, "free text for people");
-  command.flag("--dereference", options->dereference, "of a delete: drop this node's own reference first");
+  command.option("--request-id", options->request_id,
+                 "a name of this request: asking again with it finds the same hold or place in the queue");
+  command.option("--info", options->info, "a text for people who look at the status");
+  command.flag("--dereference", options->dereference, "for delete: release this node's own reference first");
   command.runs(context, options, lock);
 }
 
@@ -219,11 +222,12 @@ void add_unlock(Command& program, Context& context) {
                                     "  turnstile unlock pull sha256:4f5a --token 1234 --fail 'disk full'\n");
   command.lane(options->lane);
   command.option("--token", options->token, "the token that lock printed");
-  command.option("--request-id", options->request_id, "of the hold, if its token is not known");
+  command.option("--request-id", options->request_id, "the hold's request id, if you do not have its token");
   const Option failed = command.option("--fail", options->error,
                                        "the work failed, with this reason: the next waiter takes over");
-  command.flag("--permanent", options->permanent, "final: all waiters end with this error").needs(failed);
-  command.option("--result", options->result, "the result that skipped nodes get (at most 4 KiB)")
+  command.flag("--permanent", options->permanent, "a retry cannot help: all waiters end with this error")
+      .needs(failed);
+  command.option("--result", options->result, "a result for the nodes that skip (at most 4 KiB)")
       .excludes(failed);
   command.duration("--keep", options->keep, "how long the success counts (the server's retain-completed)")
       .excludes(failed);
@@ -244,15 +248,15 @@ void add_lock_commands(Command& program, Context& context) {
                                     "  turnstile renew update db-schema --token \"$TOKEN\" --lease 5m\n");
   command.lane(renewal->lane);
   command.option("--token", renewal->token, "the token that lock printed").required();
-  command.option("--request-id", renewal->request_id, "of the hold");
-  command.duration("--lease", renewal->lease, "from now on").required();
+  command.option("--request-id", renewal->request_id, "the hold's request id");
+  command.duration("--lease", renewal->lease, "the new lease, from now on").required();
   command.runs(context, renewal, renew);
 
   auto waiter = std::make_shared<CancelOptions>();
   command =
       program.command("cancel", "Leave a queue.", "  turnstile cancel pull sha256:4f5a --request-id r1\n");
   command.lane(waiter->lane);
-  command.option("--request-id", waiter->request_id, "of the one that waits").required();
+  command.option("--request-id", waiter->request_id, "the request id of the waiter").required();
   command.runs(context, waiter, cancel);
 }
 

@@ -186,8 +186,8 @@ void add_look_commands(Command& program, Context& context) {
       "list", "List what is held, waited for, kept or referenced (json: one object for each line).",
       "  turnstile list --state held\n"
       "  turnstile list --prefix sha256: --type pull --output json\n");
-  command.option("--prefix", filter->prefix, "only resources whose id begins with this");
-  command.option("--type", filter->type, "only this operation");
+  command.option("--prefix", filter->prefix, "only resources whose id begins with this").shown_as("PREFIX");
+  command.option("--type", filter->type, "only this operation").shown_as("TYPE");
   command.option("--state", filter->state, "only lanes in this state: idle, held, waiting, completed")
       .one_of({"idle", "held", "waiting", "completed"});
   command.option("--limit", filter->limit, "at most this many (all)");

@@ -48,7 +48,8 @@ std::string hint_about(std::string_view type, std::string_view everybody) {
   const std::string_view meant = meant_operation(type);
   if (meant.empty()) return {};
   return fmt::format(
-      "\"{}\" is not \"{}\": unless the server was told otherwise it is a plain mutex, and everybody {}, one "
+      "\"{}\" is not \"{}\": without a rule of its own at the server it is a plain mutex, and everybody {}, "
+      "one "
       "after the other",
       type, meant, everybody);
 }
@@ -56,9 +57,9 @@ std::string hint_about(std::string_view type, std::string_view everybody) {
 std::string hint_after_waiting(std::string_view type) {
   if (is_known_operation(type)) return {};
   return fmt::format(
-      "; others ran it before, because \"{0}\" is a plain mutex: `turnstile once`, or a server with "
-      "--operation "
-      "{0}:on_success=share, lets those who wait skip",
+      "; others ran it before, because \"{0}\" is a plain mutex. To make the waiters skip, use `turnstile "
+      "once`, "
+      "or start the server with --operation {0}:on_success=share",
       type);
 }
 

@@ -36,7 +36,7 @@ CommandLine make_command_line(Context& context) {
             "http://HOST:PORT, https://HOST:PORT or unix:PATH; several with commas (http://127.0.0.1:8086)")
       .shown_as("URL[,URL...]")
       .from_environment("TURNSTILE_SERVER");
-  program.option("--ca", context.ca, "CA of the servers' certificates (default: the system's)")
+  program.option("--ca", context.ca, "the CA of the servers' certificates (the system's CAs)")
       .shown_as("FILE")
       .from_environment("TURNSTILE_CA");
   program.option("--cert", context.cert, "this client's certificate, if the server wants one")
@@ -56,11 +56,12 @@ CommandLine make_command_line(Context& context) {
               "/etc/turnstile/turnstile.toml)")
       .shown_as("FILE");
   program.option("--node", context.node, "the name of this node (the host's name)")
+      .shown_as("NAME")
       .from_environment("TURNSTILE_NODE");
-  program.option("--output", context.output, "text for people, json for programs");
-  add_lock_commands(program, context);
-  add_exec_command(program, context);
+  program.option("--output", context.output, "how to print results and errors (text)");
   add_once_command(program, context);
+  add_exec_command(program, context);
+  add_lock_commands(program, context);
   add_look_commands(program, context);
   add_watch_command(program, context);
   add_refs_commands(program, context);

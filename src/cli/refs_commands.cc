@@ -81,7 +81,7 @@ int forget(const Context& context, const Lane& lane) {
   if (context.json()) {
     print_json(boost::json::object{{"forgotten", *forgotten}});
   } else {
-    print_output("{}\n", *forgotten ? "forgotten: the next who comes does it again" : "nothing was kept");
+    print_output("{}\n", *forgotten ? "forgotten: the next request does the work again" : "nothing was kept");
   }
   return kOk;
 }
@@ -94,10 +94,13 @@ void add_refs_commands(Command& program, Context& context) {
                                     "  turnstile refs sha256:4f5a\n"
                                     "  turnstile refs sha256:4f5a --release --node node-a\n"
                                     "  turnstile refs --release-node node-that-died\n");
-  command.option("RESOURCE", options->resource, "what is referenced");
+  command.option("RESOURCE", options->resource,
+                 "the resource: without --add or --release, show its references");
   Option add = command.flag("--add", options->add, "this node uses it");
   Option release = command.flag("--release", options->release, "this node does not use it any more");
-  const Option node = command.option("--release-node", options->release_node, "all references of this node");
+  const Option node =
+      command.option("--release-node", options->release_node, "release all references of this node")
+          .shown_as("NODE");
   add.excludes(release).excludes(node);
   release.excludes(node);
   command.runs(context, options, refs);

@@ -4,6 +4,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include <algorithm>
+
 #include "base/standard_streams.h"
 #include "cli/json.h"
 
@@ -88,7 +90,9 @@ void WaitLine::end(const std::string& outcome) {
     const boost::json::object out{{"state", outcome}, {"waited_ms", waited().count()}};
     print_error("{}\n", json_text(out));
   } else {
-    print_error("turnstile: {} after {}\n", outcome, show_duration(waited()));
+    std::string words = outcome;
+    std::ranges::replace(words, '_', ' ');
+    print_error("turnstile: {} after {}\n", words, show_duration(waited()));
   }
 }
 

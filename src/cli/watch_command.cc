@@ -94,8 +94,8 @@ void add_watch_command(Command& program, Context& context) {
                       "  turnstile watch pull sha256:4f5a\n"
                       "  turnstile watch --prefix sha256: --output json\n");
   command.lane(options->lane, false);
-  command.option("--prefix", options->prefix, "only resources whose id begins with this");
-  command.option("--after", options->after, "continue after the event with this id");
+  command.option("--prefix", options->prefix, "only resources whose id begins with this").shown_as("PREFIX");
+  command.option("--after", options->after, "continue after the event with this id").shown_as("ID");
   command.option("--count", options->count, "end after this many events (never)");
   command.runs(context, options, watch);
 }

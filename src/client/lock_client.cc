@@ -25,7 +25,7 @@ Expected<LockClient> LockClient::create(ClientSettings settings) {
     }
   }
   if (settings.certificate_file.empty() != settings.key_file.empty()) {
-    return fail(ErrorCode::invalid, "certificate_file and key_file are used together: give both or none");
+    return fail(ErrorCode::invalid, "a client certificate and its key belong together: give both or none");
   }
   const auto control = [](char c) { return uint8_t(c) <= 0x20 || c == 0x7f; };
   if (std::ranges::any_of(settings.credential, control)) {

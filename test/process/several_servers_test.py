@@ -144,7 +144,7 @@ class HandOverTest(SeveralCase):
         self.unlock("n", "once", token=self.hold("n", "once"), success=True)
         url = f"http://{self.server.host}:{self.server.port}"
         self.assertEqual(run("forget", "once", self.resource, url=url).stdout,
-                         "forgotten: the next who comes does it again\n")
+                         "forgotten: the next request does the work again\n")
         self.assertEqual(run("forget", "once", self.resource, url=url).stdout, "nothing was kept\n")
         self.assertEqual(json.loads(run("forget", "once", self.resource, "--output", "json", url=url).stdout),
                          {"forgotten": False})
