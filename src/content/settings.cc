@@ -10,6 +10,7 @@
 #include <filesystem>
 #include <map>
 
+#include "base/did_you_mean.h"
 #include "base/duration.h"
 #include "base/version.h"
 #include "content/blob_store.h"
@@ -26,39 +27,42 @@ struct Row {
 };
 constexpr Row kRows[] = {
     {"socket", "PATH", "where containerd finds this plugin; nobody else may write to its directory"},
-    {"server", "URL[,URL...]", "the lock server, or several of which one leads; without: this node is alone"},
+    {"server", "URL[,URL...]",
+     "the lock server, or all servers if one of them leads; without it this node works alone"},
     {"ca", "FILE", "the CA of the servers' certificates (the system's CAs)"},
     {"cert", "FILE", "this node's certificate, if the server wants one"},
-    {"key", "FILE", "its key"},
+    {"key", "FILE", "the certificate's key"},
     {"credential-file", "FILE", "a file with the secret for the server"},
     {"insecure-credential", "", "send the secret also over plain http to another machine"},
     {"node", "NAME", "this node's name; letters, digits, '.', '_', '-'"},
-    {"root", "DIR", "where this node writes blobs and ingests"},
+    {"root", "DIR", "where this node writes blobs and unfinished downloads"},
     {"read-root", "DIR", "where other nodes' blobs are seen (repeatable)"},
     {"state", "DIR", "this node's own database: which blobs it uses, and their labels"},
     {"without-server", "wait|pull",
-     "while no server can be reached: make containerd wait, or pull alone (wait)"},
+     "while no server answers: make containerd wait, or download without asking (wait)"},
     {"visible-within", "DURATION", "how long a mount may take to show what another node has written (10s)"},
     {"stalled-after", "DURATION",
-     "let another node download a blob of which nothing has come for so long (2m; 0s: never)"},
+     "let another node take over a download that has stood still for this long (2m; 0s: never)"},
     {"settled-after", "DURATION",
      "without hard links: remove nothing for this long after the server's start (20s)"},
     {"keep-unused", "DURATION", "how long to keep blobs that this node no longer uses (0s: not at all)"},
-    {"keep-unused-bytes", "BYTES", "keep at most this much of them, the newest; K, M, G, T (no limit)"},
+    {"keep-unused-bytes", "BYTES",
+     "how many bytes of unused blobs to keep, the newest first; K, M, G, T (no limit)"},
     {"verify-every", "DURATION", "read all blobs in use once in this time, slowly (0s: never)"},
     {"references", "server|client",
-     "who counts a blob's users; the same as turnstiled --references (server)"},
+     "who counts the nodes that use a blob; as turnstiled --references (server)"},
     {"references-dir", "DIR",
-     "for client: the directory of the counts, shared by all nodes (references below --root)"},
-    {"metrics-listen", "HOST:PORT", "where to serve /metrics, /healthz and /readyz; port 0: any (nowhere)"},
-    {"insecure", "", "let other machines reach --metrics-listen"},
+     "with client: the directory of the counts, shared by all nodes (references below --root)"},
+    {"metrics-listen", "HOST:PORT",
+     "where to serve /metrics, /healthz and /readyz; port 0: any free port (nowhere)"},
+    {"insecure", "", "allow an address for --metrics-listen that other machines can reach"},
     {"log-level", "LEVEL", "debug, info, warning, error or off (info)"},
     {"sample", "N|N%", "read only this many blobs, or a percentage, chosen at random (all)", Command::verify},
-    {"rate", "BYTES", "read at most this much a second; K, M, G, T (as fast as it can)", Command::verify},
-    {"put-away", "", "move damaged blobs to damaged/ below --root; then they are pulled again",
+    {"rate", "BYTES", "read at most this many bytes a second; K, M, G, T (no limit)", Command::verify},
+    {"put-away", "", "move damaged blobs to damaged/ below --root, so that no node reads them",
      Command::verify},
     {"from", "DIR", "containerd's store: .../io.containerd.content.v1.content", Command::import},
-    {"to", "DIR", "the same", Command::export_store},
+    {"to", "DIR", "containerd's store, as for import", Command::export_store},
 };
 
 struct CommandRow {
@@ -79,9 +83,10 @@ std::string help_text() {
       "turnstile-content: a content store for containerd in which every blob is downloaded once in a "
       "cluster\n\n"
       "  turnstile-content --socket PATH --node NAME --root DIR --state DIR [--server URL] [option]...\n\n"
-      "options. Each is also TURNSTILE_CONTENT_NAME in the environment and a key of the file; --server to\n"
-      "--credential-file are also TURNSTILE_NAME, and the secret itself is TURNSTILE_CREDENTIAL. The plugin\n"
-      "reads certificates and credential again when they change.\n";
+      "options. Each is also TURNSTILE_CONTENT_NAME in the environment and a key of the file. For --server,\n"
+      "--ca, --cert, --key and --credential-file TURNSTILE_NAME works, too; TURNSTILE_CREDENTIAL is the "
+      "secret\n"
+      "itself. The plugin reads certificates and credential again when they change.\n";
   const auto add_rows = [&](Command of) {
     for (const Row& row : kRows)
       if (row.of == of)
@@ -187,7 +192,11 @@ Result<void> choose(const Values& values, const std::string& name,
   const std::vector<std::string>& given = values.at(name);
   if (given.empty()) return {};
   const auto found = choices.find(given.back());
-  if (found == choices.end()) return fail(fmt::format("--{}: '{}' is not known", name, given.back()));
+  if (found == choices.end()) {
+    std::string words;
+    for (const auto& [word, choice] : choices) words += (words.empty() ? "" : "|") + word;
+    return fail(fmt::format("--{}: '{}' is none of {}", name, given.back(), words));
+  }
   out = found->second;
   return {};
 }
@@ -211,7 +220,8 @@ Result<void> read_sample(const Values& values, CommandSettings& settings) {
   const char* end = text.data() + text.size() - (is_share ? 1 : 0);
   const auto [stopped, error] = std::from_chars(text.data(), end, number);
   if (error != std::errc() || stopped != end || !(number > 0) || (is_share ? number > 100 : number > 1e12))
-    return fail(fmt::format("--sample: '{}' is neither a number of blobs nor a percentage", text));
+    return fail(
+        fmt::format("--sample: '{}' is neither a number of blobs nor a percentage; write 100 or 5%", text));
   if (is_share)
     settings.percentage = number;
   else
@@ -231,7 +241,8 @@ Result<void> read_bytes(const Values& values, const std::string& name, int64_t& 
   const size_t power = unit.empty() ? 0 : units.find(unit) + 1;
   if (error != std::errc() || unit.size() > 1 || (!unit.empty() && power == 0) ||
       number > (uint64_t(INT64_MAX) >> (10 * power)))
-    return fail(fmt::format("--{}: '{}' is no size: a number, with K, M, G or T behind it", name, text));
+    return fail(fmt::format("--{}: '{}' is not a size; write a number, then K, M, G or T if you like: 200G",
+                            name, text));
   out = int64_t(number << (10 * power));
   return {};
 }
@@ -246,7 +257,7 @@ Result<void> read_keeping(const Values& values, Settings& settings) {
   if (Result<void> read = read_bytes(values, "keep-unused-bytes", settings.keep_unused_bytes); !read)
     return read;
   if (settings.keep_unused_bytes > 0 && settings.keep_unused.count() == 0)
-    return fail("--keep-unused-bytes needs --keep-unused: for how long");
+    return fail("--keep-unused-bytes needs --keep-unused: how long to keep them");
   return {};
 }
 
@@ -265,9 +276,9 @@ Result<void> read_references(const Values& values, Settings& settings) {
     return fail("--references client needs --server: only under its locks are references safe");
   if (settings.references_dir.empty() && !settings.read_roots.empty())
     return fail(
-        "--references client needs --references-dir where each node has a root of its own: a directory that "
+        "--references client needs --references-dir when each node has a root of its own: a directory that "
         "all "
-        "nodes share, for instance one below --read-root");
+        "nodes share, for example one below --read-root");
   return {};
 }
 
@@ -280,8 +291,8 @@ Result<void> read_metrics_listen(const Values& values, std::string& out) {
   if (!values.at("metrics-listen").empty()) out = values.at("metrics-listen").back();
   if (!out.empty() && !insecure && !http::is_loopback(out))
     return fail(fmt::format(
-        "--metrics-listen: '{}' is reached from other machines and nobody has to log in; listen on "
-        "127.0.0.1, or say --insecure",
+        "--metrics-listen: '{}' can be reached from other machines, and callers need not log in; listen on "
+        "127.0.0.1, or add --insecure",
         out));
   return {};
 }
@@ -352,6 +363,22 @@ Result<Settings> settings_from(const Values& values, Command command, const Envi
   return settings;
 }
 
+// An option of another command, of none, or a word that no option takes.
+std::string unknown_word(const std::vector<std::string>& words, Command command) {
+  std::vector<std::string> known = {"--config", "--help", "--version"}, commands;
+  for (const Row& row : kRows)
+    if (row.of == Command::serve || row.of == command) known.push_back(fmt::format("--{}", row.name));
+  for (const CommandRow& row : kCommands) commands.emplace_back(row.name);
+  const std::string word = words.empty() ? "" : words.front().substr(0, words.front().find('='));
+  if (!word.starts_with("-"))
+    return fmt::format("'{}' is not a command{}", word, did_you_mean(word, commands));
+  for (const Row& row : kRows)
+    if (word == fmt::format("--{}", row.name))
+      for (const CommandRow& other : kCommands)
+        if (row.of == other.command) return fmt::format("{} is an option of {}", word, other.name);
+  return fmt::format("there is no option {}{}", word, did_you_mean(word, known));
+}
+
 }  // namespace
 
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment) {
@@ -383,6 +410,8 @@ Result<CommandLine> read_command_line(int argc, const char* const* argv, const E
   }
   try {
     cli.parse(argc, argv);
+  } catch (const CLI::ExtrasError&) {
+    return fail(fmt::format("{}; see turnstile-content --help", unknown_word(cli.remaining(), command)));
   } catch (const CLI::Error& error) {
     return fail(fmt::format("{}; see turnstile-content --help", error.what()));
   }

@@ -195,5 +195,16 @@ TEST(Settings, HelpNamesEveryFlag) {
     EXPECT_NE(line->print.find(flag), std::string::npos) << flag;
 }
 
+TEST(Settings, AWordThatNobodyKnowsIsNamedWithTheOneThatMayBeMeant) {
+  EXPECT_EQ(read({"--rot", "/r"}).error().message,
+            "there is no option --rot; did you mean --root?; see turnstile-content --help");
+  EXPECT_EQ(read({"verfy"}).error().message,
+            "'verfy' is not a command; did you mean verify?; see turnstile-content --help");
+  EXPECT_EQ(read(with({"--sample", "5%"})).error().message,
+            "--sample is an option of verify; see turnstile-content --help");
+  EXPECT_EQ(read(with({"--without-server", "hope"})).error().message,
+            "--without-server: 'hope' is none of pull|wait");
+}
+
 }  // namespace
 }  // namespace turnstile::content
