@@ -14,23 +14,21 @@ constexpr std::string_view kRetry = "Retry-After: 1\r\n";
 constexpr std::array<ErrorRow, kErrorCodes> kErrorTable{{
     {400, "invalid", "the request is malformed: see /openapi.yaml for what this call takes", {}},
     {401, "unauthorized",
-     "this server wants to know who asks: send a credential's secret (Authorization: Bearer SECRET), or show "
-     "a client "
+     "this server requires a credential: send its secret (Authorization: Bearer SECRET), or present a client "
      "certificate",
      "WWW-Authenticate: Bearer realm=\"turnstile\"\r\n"},
     {403,
      "forbidden",
-     "this caller may not do that: ask whoever runs the server for the role, node or prefix",
+     "this caller may not do that: ask the server's administrator for the role, node or prefix",
      {}},
     {403,
      "foreign_origin",
-     "this request says that another site's web page has made it, or it names a host that is not this "
-     "server: if the "
+     "this request comes from another site's web page, or it names a host that is not this server: if the "
      "name is this server's, start it with --host NAME",
      {}},
     {403, "busy", "another requester holds the resource, and this call does not wait: try again later", {}},
     {403, "referenced", "nodes still use the resource: release their references first", {}},
-    {403, "failed", "the work has failed for good a moment ago: look at the cause before trying again", {}},
+    {403, "failed", "the work failed permanently a moment ago: look at the cause before you try again", {}},
     {403, "not_held", "nobody holds this lock: it was released, has expired or was never taken", {}},
     {403, "not_holder", "another requester holds this lock: only its holder can do that", {}},
     {403,
@@ -39,14 +37,14 @@ constexpr std::array<ErrorRow, kErrorCodes> kErrorTable{{
      {}},
     {403,
      "references_off",
-     "this server keeps no references: start it with references = server, or count them yourself",
+     "this server keeps no references: start it with --references server, or count them yourself",
      {}},
-    {404, "unknown_path", "there is nothing at this path: see /openapi.yaml for those there are", {}},
+    {404, "unknown_path", "there is nothing at this path: /openapi.yaml lists all paths", {}},
     {405,
      "method_not_allowed",
-     "this path does not take that method: the Allow header names those it takes",
+     "this path does not take that method: the Allow header names the methods that it takes",
      {}},
-    {408, "timeout", "the request did not arrive completely in time: send it again, faster", {}},
+    {408, "timeout", "the request did not arrive completely in time: send it again", {}},
     {413, "too_large", "the body is larger than this server takes: send less, or split the batch", {}},
     {429, "queue_full", "too many already wait for this lock: try again later", {}},
     {429, "too_many_requests", "the server has reached one of its limits: try again later", {}},
@@ -57,11 +55,10 @@ constexpr std::array<ErrorRow, kErrorCodes> kErrorTable{{
     {307, "not_leader", "another server leads at the moment: ask that one", {}},
     {503, "no_leader", "no server leads at the moment: ask again in a moment", kRetry},
     {503, "outcome_unknown",
-     "this server led until a moment ago, and whether this was done is not known: ask again with the same "
+     "this server led until a moment ago, and it is not known whether this was done: ask again with the same "
      "request_id",
      kRetry},
-    {503, "store_unavailable",
-     "the store does not answer, so nothing can be promised: ask again with the same request_id", kRetry},
+    {503, "store_unavailable", "the store does not answer: ask again with the same request_id", kRetry},
     {503, "shutting_down", "this server is stopping: ask again in a moment", kRetry},
 }};
 static_assert(kErrorTable.back().code == "shutting_down");

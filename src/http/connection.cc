@@ -223,7 +223,7 @@ void Connection::refuse(unsigned status, std::string_view problem) {
 }
 
 void Connection::refuse_as_too_many() {
-  refuse(429, "The server has as many connections as it may have; try again later.");
+  refuse(429, "The server has too many connections; try again later.");
 }
 
 bool Connection::answer(const Response& response) {
@@ -297,7 +297,7 @@ bool Connection::make_room() {
   } else if (may_handle()) {
     reader_.compact(in_);
     if (!prepare_input(reader_.wanted(loop_.limits()))) {
-      refuse(429, "The server has as much of unfinished requests as it takes; try again later.");
+      refuse(429, "The server has too many unfinished requests; try again later.");
       loop_.schedule(*this);
       return false;
     }
@@ -373,7 +373,8 @@ void Connection::on_deadline(Time now) {
   if (state_ != State::reading) return loop_.update_deadline(*this);
   if (timed_ == Timed::between) return broken();
   loop_.statistics().timed_out.fetch_add(1, std::memory_order_relaxed);
-  refuse(408, timed_ == Timed::head ? "The request head took too long." : "The request body took too long.");
+  refuse(408, timed_ == Timed::head ? "The request head took too long: send it again."
+                                    : "The request body took too long: send it again.");
   proceed();
 }
 

@@ -25,7 +25,7 @@ TEST(Limits, L17_ASlowHeadIsCutOff) {
     const auto answer = client->receive();
     ASSERT_TRUE(answer);
     EXPECT_EQ(answer->status, 408u);
-    EXPECT_EQ(answer->body, R"({"status":408,"error":"The request head took too long."})");
+    EXPECT_EQ(answer->body, R"({"status":408,"error":"The request head took too long: send it again."})");
     EXPECT_TRUE(client->is_at_end());
   }
 }

@@ -33,7 +33,8 @@ RequestReader::Result RequestReader::read_head(InBuffer& in, const Limits& limit
     return refuse(incoming, 400, "The request head has a line that is folded or does not end with CR LF.");
   }
   if (found == HeadScan::Result::incomplete) {
-    if (in.size() > limits.max_head) return refuse(incoming, 431, "The request head is too large.");
+    if (in.size() > limits.max_head)
+      return refuse(incoming, 431, "The request head is too large: send fewer or shorter headers.");
     return Result::incomplete;
   }
   const size_t head_size = scan_.size();
@@ -42,7 +43,8 @@ RequestReader::Result RequestReader::read_head(InBuffer& in, const Limits& limit
   if (const char* problem = parse_head(in.view().substr(0, head_size), head))
     return refuse(incoming, 400, problem);
   body_limit_ = uint32_t(head.path == limits.large_body_path ? limits.max_batch_body : limits.max_body);
-  if (head.content_length > body_limit_) return refuse(incoming, 413, "The request body is too large.");
+  if (head.content_length > body_limit_)
+    return refuse(incoming, 413, "The request body is too large: send less at a time.");
   body_size_ = size_t(head.content_length);
   is_chunked_ = head.chunked;
   if (!is_chunked_ && in.size() - head_size >= body_size_) return deliver(in, head, incoming);
@@ -63,7 +65,7 @@ RequestReader::Result RequestReader::read_body(InBuffer& in, Incoming& incoming)
       case ChunkedBody::Result::malformed:
         return refuse(incoming, 400, "The chunked body is not well formed.");
       case ChunkedBody::Result::too_large:
-        return refuse(incoming, 413, "The request body is too large.");
+        return refuse(incoming, 413, "The request body is too large: send less at a time.");
       case ChunkedBody::Result::complete:
         break;
     }
