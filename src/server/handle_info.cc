@@ -12,18 +12,18 @@ namespace turnstile {
 namespace {
 
 constexpr std::string_view kWelcome =
-    "This is turnstiled, a lock server that knows how the work ended.\n"
+    "This is turnstiled, a lock server.\n"
     "\n"
     "Take a lock:   curl -X POST http://HOST/lock   -d "
     "'{\"type\":\"pull\",\"resource_id\":\"sha256:1\",\"node_id\":\"a\"}'\n"
-    "Free it:       curl -X POST http://HOST/unlock -d "
+    "Release it:    curl -X POST http://HOST/unlock -d "
     "'{\"type\":\"pull\",\"resource_id\":\"sha256:1\",\"node_id\":\"a\"}'\n"
-    "Look:          curl http://HOST/locks\n"
+    "List locks:    curl http://HOST/locks\n"
     "Follow:        curl -N http://HOST/events\n"
     "\n"
-    "See:           open http://HOST/ in a browser\n"
+    "Status page:   open http://HOST/ in a browser\n"
     "\n"
-    "Read on:       /openapi.yaml (the API)   /metrics (Prometheus)   /version (build and settings)\n";
+    "More:          /openapi.yaml (the API)   /metrics (Prometheus)   /version (build and settings)\n";
 
 }  // namespace
 

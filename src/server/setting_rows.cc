@@ -128,7 +128,8 @@ Result<void> set_store(Settings& settings, const std::string& value) {
 void add_basics(std::vector<SettingRow>& rows) {
   rows.push_back(
       {"listen", "HOST:PORT",
-       "where to listen; also https://HOST:PORT, http://HOST:PORT, unix:PATH; port 0 = any; may be repeated",
+       "where to listen; also https://HOST:PORT, http://HOST:PORT, unix:PATH; port 0 = any free port; "
+       "repeatable",
        true,
        [](Settings& settings, const std::string& value) -> Result<void> {
          settings.listen.push_back(value);
@@ -137,25 +138,27 @@ void add_basics(std::vector<SettingRow>& rows) {
        [](const Settings& settings) { return fmt::format("{}", fmt::join(settings.listen, " ")); }});
   rows.push_back({"store", "STORE", "where state is kept: memory, file:DIR, or etcd://HOST:PORT,…/PREFIX",
                   false, set_store, [](const Settings& settings) { return settings.store; }});
-  rows.push_back(bool_row("insecure", "", "listen beyond this machine without log-in or TLS",
+  rows.push_back(bool_row("insecure", "",
+                          "listen on network addresses although callers need not log in, or without TLS",
                           [](Settings& s) -> bool& { return s.insecure; }));
-  rows.push_back(text_row("tls-cert", "FILE",
-                          "certificate (PEM): every TCP listener but those with http:// speaks TLS",
-                          [](Settings& s) -> std::string& { return s.tls.certificate; }));
+  rows.push_back(
+      text_row("tls-cert", "FILE",
+               "the server's certificate (PEM): TCP listeners then speak TLS, except those with http://",
+               [](Settings& s) -> std::string& { return s.tls.certificate; }));
   rows.push_back(text_row("tls-key", "FILE", "the certificate's key (PEM)",
                           [](Settings& s) -> std::string& { return s.tls.key; }));
   rows.push_back(text_row("tls-client-ca", "FILE",
-                          "ask clients for a certificate; one that they present must be of this CA (PEM)",
+                          "ask clients for a certificate, and accept only those of this CA (PEM)",
                           [](Settings& s) -> std::string& { return s.tls.client_ca; }));
   rows.push_back(number_row("threads", "HTTP threads; 0 = one for each core but one", 0, 128,
                             [](Settings& s) -> unsigned& { return s.threads; }));
-  rows.push_back(number_row("shards", "tables that resources are spread over", 1, 65536,
+  rows.push_back(number_row("shards", "the number of tables that hold the resources", 1, 65536,
                             [](Settings& s) -> uint32_t& { return s.engine.shards; }));
 }
 
 void add_replication(std::vector<SettingRow>& rows) {
   using Standbys = std::vector<std::pair<std::string, bool>>;
-  rows.push_back(text_row("advertise", "URL", "with etcd://: how others reach this server",
+  rows.push_back(text_row("advertise", "URL", "with etcd://: how clients and other servers reach this one",
                           [](Settings& s) -> std::string& { return s.replication.advertise; }));
   rows.push_back(choice_row("standby", "with etcd://: what a server does with requests while another leads",
                             Standbys{{"redirect", false}, {"forward", true}},
@@ -191,11 +194,11 @@ void add_access(std::vector<SettingRow>& rows) {
   rows.push_back(bool_row("open-metrics", "BOOL", "/metrics and /version need no credential",
                           [](Settings& s) -> bool& { return s.open_metrics; }));
   rows.push_back(
-      {"host", "NAME[:PORT]", "another name by which browsers and clients reach this server; may be repeated",
+      {"host", "NAME[:PORT]", "another name by which clients and browsers reach this server; repeatable",
        true,
        [](Settings& settings, const std::string& value) -> Result<void> {
          if (value.find_first_of("/ @") != value.npos)
-           return fail(fmt::format("'{}' is no host; write NAME or NAME:PORT", value));
+           return fail(fmt::format("'{}' is not a host; write NAME or NAME:PORT", value));
          settings.hosts.push_back(value);
          return {};
        },
@@ -223,7 +226,7 @@ void add_rules(std::vector<SettingRow>& rows) {
   rows.push_back(
       {"operation", "NAME:RULES",
        "rules of an operation: on_success=share|handoff,references=add|keep|clear,guard=none|skip|refuse,"
-       "voids=true|false; may be repeated",
+       "voids=true|false; repeatable",
        true,
        [](Settings& settings, const std::string& value) -> Result<void> {
          Result<OperationRules> rules = parse_operation(value);
@@ -232,18 +235,17 @@ void add_rules(std::vector<SettingRow>& rows) {
          return {};
        },
        nullptr});
-  rows.push_back(duration_row("retain-completed",
-                              "how long a success is remembered, so that late-comers skip",
+  rows.push_back(duration_row("retain-completed", "how long a success counts: later requests skip",
                               [](Settings& s) -> Duration& { return s.engine.retain_completed; }));
-  rows.push_back(duration_row("max-keep", "the longest keep_ms of a success",
+  rows.push_back(duration_row("max-keep", "the longest keep_ms that a success may have",
                               [](Settings& s) -> Duration& { return s.engine.max_keep; }));
   rows.push_back(duration_row("retain-permanent-failure", "how long a permanent failure is remembered",
                               [](Settings& s) -> Duration& { return s.engine.retain_permanent_failure; }));
   rows.push_back(duration_row("retain-released", "how long a repeated unlock is recognized",
                               [](Settings& s) -> Duration& { return s.engine.retain_released; }));
-  rows.push_back(duration_row("claim-timeout", "how long a granted waiter may take to show up",
+  rows.push_back(duration_row("claim-timeout", "how long a waiter may take to claim its grant",
                               [](Settings& s) -> Duration& { return s.engine.claim_timeout; }));
-  rows.push_back(duration_row("bond-grace", "how long a broken connection may stay broken",
+  rows.push_back(duration_row("bond-grace", "how long a bond may stay broken before its hold or wait ends",
                               [](Settings& s) -> Duration& { return s.engine.bond_grace; }));
   rows.push_back(duration_row("max-hold", "the longest hold with neither lease nor monitor; 0 = no limit",
                               [](Settings& s) -> Duration& { return s.engine.max_hold; }));
@@ -254,44 +256,44 @@ void add_rules(std::vector<SettingRow>& rows) {
 
 void add_limits(std::vector<SettingRow>& rows) {
   constexpr uint64_t kMany = 100'000'000;
-  rows.push_back(number_row("max-queue", "waiters a lane", 1, kMany,
+  rows.push_back(number_row("max-queue", "how many waiters a lane may have", 1, kMany,
                             [](Settings& s) -> uint32_t& { return s.engine.max_queue; }));
-  rows.push_back(number_row("max-resources", "resources that the server knows", 1, 100 * kMany,
+  rows.push_back(number_row("max-resources", "how many resources the server may know", 1, 100 * kMany,
                             [](Settings& s) -> size_t& { return s.engine.max_resources; }));
-  rows.push_back(number_row("max-references", "references of all resources together", 1, 100 * kMany,
-                            [](Settings& s) -> size_t& { return s.engine.max_references; }));
-  rows.push_back(number_row("max-waiters", "waiters in all queues together", 1, 100 * kMany,
+  rows.push_back(number_row("max-references", "how many references all resources together may have", 1,
+                            100 * kMany, [](Settings& s) -> size_t& { return s.engine.max_references; }));
+  rows.push_back(number_row("max-waiters", "how many waiters all queues together may have", 1, 100 * kMany,
                             [](Settings& s) -> size_t& { return s.engine.max_waiters; }));
-  rows.push_back(number_row("max-result-memory", "bytes of all results that are kept together", 0,
+  rows.push_back(number_row("max-result-memory", "how many bytes all kept results together may have", 0,
                             uint64_t(1) << 40,
                             [](Settings& s) -> size_t& { return s.engine.max_result_memory; }));
-  rows.push_back(number_row("max-body", "bytes of a request's body", 1024, 1 << 30,
+  rows.push_back(number_row("max-body", "how many bytes the body of a request may have", 1024, 1 << 30,
                             [](Settings& s) -> size_t& { return s.http.max_body; }));
-  rows.push_back(number_row("max-connections", "connections", 1, kMany,
+  rows.push_back(number_row("max-connections", "how many connections may be open", 1, kMany,
                             [](Settings& s) -> size_t& { return s.http.max_connections; }));
-  rows.push_back(number_row("max-streams", "event streams", 0, kMany,
+  rows.push_back(number_row("max-streams", "how many event streams may be open", 0, kMany,
                             [](Settings& s) -> size_t& { return s.max_streams; }));
-  rows.push_back(number_row("max-type", "bytes of an operation's name", 1, 4096,
+  rows.push_back(number_row("max-type", "how many bytes a type may have", 1, 4096,
                             [](Settings& s) -> size_t& { return s.api.type; }));
-  rows.push_back(number_row("max-resource-id", "bytes of a resource_id", 1, 32768,
+  rows.push_back(number_row("max-resource-id", "how many bytes a resource_id may have", 1, 32768,
                             [](Settings& s) -> size_t& { return s.api.resource_id; }));
-  rows.push_back(number_row("max-node-id", "bytes of a node_id", 1, 32768,
+  rows.push_back(number_row("max-node-id", "how many bytes a node_id may have", 1, 32768,
                             [](Settings& s) -> size_t& { return s.api.node_id; }));
-  rows.push_back(number_row("max-request-id", "bytes of a request_id", 1, 32768,
+  rows.push_back(number_row("max-request-id", "how many bytes a request_id may have", 1, 32768,
                             [](Settings& s) -> size_t& { return s.api.request_id; }));
-  rows.push_back(number_row("max-error", "bytes of an error text", 1, 1 << 20,
+  rows.push_back(number_row("max-error", "how many bytes an error may have", 1, 1 << 20,
                             [](Settings& s) -> size_t& { return s.api.error; }));
-  rows.push_back(number_row("max-info", "bytes of an info text", 1, 1 << 20,
+  rows.push_back(number_row("max-info", "how many bytes an info may have", 1, 1 << 20,
                             [](Settings& s) -> size_t& { return s.api.info; }));
-  rows.push_back(number_row("max-result", "bytes of a result", 1, 1 << 20,
+  rows.push_back(number_row("max-result", "how many bytes a result may have", 1, 1 << 20,
                             [](Settings& s) -> size_t& { return s.api.result; }));
-  rows.push_back(duration_row("header-timeout", "for the head of a request to arrive",
+  rows.push_back(duration_row("header-timeout", "how long the head of a request may take to arrive",
                               [](Settings& s) -> Duration& { return s.http.header_timeout; }));
-  rows.push_back(duration_row("handshake-timeout", "for a TLS handshake",
+  rows.push_back(duration_row("handshake-timeout", "how long a TLS handshake may take",
                               [](Settings& s) -> Duration& { return s.http.handshake_timeout; }));
-  rows.push_back(duration_row("body-timeout", "for the body of a request to arrive",
+  rows.push_back(duration_row("body-timeout", "how long the body of a request may take to arrive",
                               [](Settings& s) -> Duration& { return s.http.body_timeout; }));
-  rows.push_back(duration_row("idle-timeout", "for the next request of a connection to begin",
+  rows.push_back(duration_row("idle-timeout", "how long a connection may be idle between two requests",
                               [](Settings& s) -> Duration& { return s.http.idle_timeout; }));
 }
 
@@ -305,7 +307,7 @@ void add_logs(std::vector<SettingRow>& rows) {
                                    {"error", LogLevel::error},
                                    {"off", LogLevel::off}},
                             [](Settings& s) -> LogLevel& { return s.log_level; }));
-  rows.push_back(choice_row("log-format", "for people, or for machines",
+  rows.push_back(choice_row("log-format", "log lines as text, or one JSON object a line",
                             Formats{{"text", LogFormat::text}, {"json", LogFormat::json}},
                             [](Settings& s) -> LogFormat& { return s.log_format; }));
 }

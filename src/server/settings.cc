@@ -31,11 +31,12 @@ std::string environment_name(const std::string& setting) {
 
 std::string help_text() {
   std::string text =
-      "turnstiled: a lock server that knows how the work ended\n\n"
+      "turnstiled: a lock server; waiters skip work that another machine has done\n\n"
       "  turnstiled [--listen HOST:PORT]... [--store file:DIR|etcd://...|memory] [option]...\n\n"
       "examples\n"
       "  turnstiled                                        127.0.0.1:8086, state in ./turnstile-data\n"
-      "  turnstiled --store memory --listen 127.0.0.1:0    keeps nothing after it stops; prints the port\n"
+      "  turnstiled --store memory --listen 127.0.0.1:0    forgets everything when it stops; prints the "
+      "port\n"
       "  turnstiled --listen unix:/run/turnstile.sock --operation build:on_success=share\n\n"
       "options, each also as TURNSTILE_NAME in the environment and as a key of the file\n";
   const Settings defaults;
@@ -243,22 +244,21 @@ Result<void> check_listen(const Settings& settings) {
   const bool asks = !settings.credentials.empty() || !settings.tls.client_ca.empty();
   for (const std::string& address : settings.listen) {
     if (address.find(':') == address.npos)
-      return fail(fmt::format("--listen {}: that is no address; give HOST:PORT, for example 127.0.0.1:8086",
-                              address));
+      return fail(fmt::format(
+          "--listen {}: that is not an address; give HOST:PORT, for example 127.0.0.1:8086", address));
     if (settings.insecure || http::is_loopback(address)) continue;
     const bool tls = address.starts_with("https://") ||
                      (!settings.tls.certificate.empty() && !address.starts_with("http://"));
     if (!asks)
       return fail(
-          fmt::format("'{}' is reached from other machines and nobody has to log in; say who may with "
-                      "--credentials FILE, listen "
-                      "on 127.0.0.1, put a proxy that asks who is there before it, or say --insecure",
+          fmt::format("'{}' can be reached from other machines, and callers need not log in; give "
+                      "--credentials FILE, listen on 127.0.0.1, or add --insecure if you trust every machine "
+                      "that reaches it",
                       address));
     if (!tls)
       return fail(
-          fmt::format("'{}' is reached from other machines, and secrets would travel where anybody on the "
-                      "way can read them; give "
-                      "--tls-cert and --tls-key, listen on 127.0.0.1, or say --insecure",
+          fmt::format("'{}' can be reached from other machines, and without TLS anybody on the network can "
+                      "read secrets; give --tls-cert and --tls-key, listen on 127.0.0.1, or add --insecure",
                       address));
   }
   return {};

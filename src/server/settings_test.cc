@@ -74,7 +74,7 @@ TEST(Settings, AMistypedFlagIsToldWithTheOneThatWasMeant) {
   EXPECT_EQ(error_of({"memory"}),
             "'memory' is not expected here: every setting has a name; see turnstiled --help");
   EXPECT_EQ(error_of({"--listen", "8086"}),
-            "--listen 8086: that is no address; give HOST:PORT, for example 127.0.0.1:8086");
+            "--listen 8086: that is not an address; give HOST:PORT, for example 127.0.0.1:8086");
 }
 
 TEST(Settings, ARequestOfTheLargestBodyFitsWhatAThreadTakes) {

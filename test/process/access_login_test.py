@@ -244,7 +244,7 @@ class StartTest(unittest.TestCase):
         self.assertIn("--credentials", nobody.stderr)
         plain = self.start("--listen", "0.0.0.0:0", "--credentials", file)
         self.assertEqual(plain.returncode, 2)
-        self.assertIn("secrets would travel", plain.stderr)
+        self.assertIn("can read secrets", plain.stderr)
 
     def test_S50_a_file_that_is_wrong_or_missing_is_told_and_nothing_starts(self):
         file = os.path.join(harness.temporary_directory(), "c.toml")
