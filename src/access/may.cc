@@ -145,13 +145,12 @@ std::string explain(Barrier barrier, const Principal& who, const Subject& subjec
   switch (barrier) {
     case Barrier::node:
       return fmt::format(
-          "'{}' may not speak for the node '{}': use that node's own credential, or have whoever runs the "
-          "server add "
-          "the node to its `nodes`",
+          "'{}' may not act for the node '{}': use that node's own credential, or ask the server's "
+          "administrator to add the node to its `nodes`",
           who.name, subject.node);
     case Barrier::resource:
       return fmt::format(
-          "'{}' may not touch the resource '{}': have whoever runs the server add a prefix of it to its "
+          "'{}' may not use the resource '{}': ask the server's administrator to add a prefix of it to its "
           "`resources`",
           who.name, subject.resource);
     default:

@@ -104,7 +104,7 @@ int server_status(const Context& context) {
   several ? print_output("{}", show(*servers, wall_now()))
           : print_output("{}: turnstiled {}\n", sight->server, sight->version);
   if (sight->hidden) {
-    print_output("what it counts is not for this credential: a role `read` or `admin` sees it\n");
+    print_output("this credential may not see the counts: use one with the role read or admin\n");
     return kOk;
   }
   Table table({"held", "waiting", "granted", "skipped", "refused", "resources", "connections", "streams"});

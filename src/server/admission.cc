@@ -72,13 +72,13 @@ access::PrincipalPtr Admission::find(const http::Request& request) {
     problem_ =
         secret
             ? "this secret is not known here: it is mistyped, was removed, or belongs to another server; ask "
-              "whoever runs this one"
+              "the administrator of this one"
             : "this server knows only Authorization: Bearer SECRET";
     return secret ? credentials_->find_secret(*secret) : nullptr;
   }
   if (request.peer != nullptr && !request.peer->certificate_name.empty()) {
     problem_ = fmt::format(
-        "the client certificate's name '{}' is not known here: ask whoever runs this server for a "
+        "the client certificate's name '{}' is not known here: ask the server's administrator for a "
         "[[certificate]] in its "
         "credentials file",
         request.peer->certificate_name);
@@ -86,7 +86,7 @@ access::PrincipalPtr Admission::find(const http::Request& request) {
   }
   if (is_local(request)) {
     problem_ = fmt::format(
-        "the user {} is not known here: ask whoever runs this server for a [[unix_user]] in its "
+        "the user {} is not known here: ask the server's administrator for a [[unix_user]] in its "
         "credentials file",
         request.peer->uid);
     return credentials_->find_user(request.peer->uid);
