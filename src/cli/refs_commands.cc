@@ -108,7 +108,7 @@ void add_refs_commands(Command& program, Context& context) {
   auto breaking = std::make_shared<BreakOptions>();
   command =
       program.command("break", "End another node's hold; the next waiter takes over and sees the reason.",
-                      "  turnstile break pull sha256:4f5a --reason 'node-a is on fire'\n");
+                      "  turnstile break pull sha256:4f5a --reason 'node-a was switched off'\n");
   command.lane(breaking->lane);
   command.option("--reason", breaking->reason, "the reason that everybody sees").required();
   command.option("--token", breaking->token,
