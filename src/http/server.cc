@@ -29,6 +29,7 @@ Result<void> Server::start() {
   for (const Listener& listener : *listeners) addresses_.push_back(listener.address());
   const Result<Room> room = find_room();
   if (!room) return std::unexpected(room.error());
+  statistics_.connections_room = room->served;
   acceptor_ = std::make_unique<Acceptor>(*std::move(listeners), loops_, *room, statistics_, tls_.get());
   acceptor_->start();
   for (const auto& loop : loops_) loop->create_handler(settings_.handler);

@@ -16,7 +16,7 @@ void append_limits(MetricsText& text, const Settings& settings, const http::Stat
     size_t limit;
     uint64_t used;
   };
-  std::vector<Limit> limits = {{"max-connections", settings.http.max_connections, http.connections_open},
+  std::vector<Limit> limits = {{"max-connections", http.connections_room, http.connections_open},
                                {"max-streams", settings.max_streams, streams}};
   if (service != nullptr) {
     const Engine& engine = service->engine();

@@ -60,6 +60,8 @@ class FewDescriptorsTest(unittest.TestCase):
         server = self.server(LIMIT).start()
         client = server.client()
         self.assertEqual(client.get("/healthz").status, 200)
+        # The alert looks at this: it is what fits and not what was set.
+        self.assertLess(client.metric("turnstile_limit", limit="max-connections"), LIMIT)
         everyone = [self.connect(server) for _ in range(CONNECTIONS)]
         self.assertEqual(self.status(everyone[0]), 200)
         self.fill_a_log_file(client, server)
