@@ -45,7 +45,7 @@ class FileTest(unittest.TestCase):
         self.assertEqual(Description().faults(), [])
 
     def test_a_comma_that_nobody_quoted_is_found(self):
-        quoted = '"The operation, if it is another one than asked for"'
+        quoted = '"The operation, if it is not the requested one"'
         self.assertTrue(faulty(lambda text: text.replace(quoted, quoted.strip('"'))))
 
     def test_a_key_twice_a_dangling_reference_and_a_wrong_example_are_found(self):
