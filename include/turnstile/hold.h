@@ -18,12 +18,12 @@
 namespace turnstile {
 inline namespace v1 {
 
-// How the work ended; what the waiters are told.
+// How the work ended; the server reports it to the waiters.
 struct WorkResult {
   bool success = false;
-  std::string error{};     // why not; what is behind 4 KiB is cut off
-  bool permanent = false;  // nobody can do better (a 404, a bad digest): all waiters end with this error
-  std::string result{};    // of a success: what those who skip are told, at most 4 KiB of UTF-8
+  std::string error{};     // why not; cut off after 4 KiB
+  bool permanent = false;  // a retry cannot help (a 404, a bad digest): all waiters end with this error
+  std::string result{};    // of a success: a text for those who skip, at most 4 KiB of UTF-8
   // Of a success: how long it counts, where the operation shares it. None: as long as the server's settings
   // say.
   std::optional<std::chrono::milliseconds> keep{};
@@ -40,11 +40,11 @@ struct WorkResult {
 
 struct Released {
   bool already = false;  // an earlier try had released it; its answer was lost
-  // Whether the server said that the result counts. False: it is assumed. The answer to a first try was lost,
-  // and a later one found the hold gone: by that first try, or because the lease had run out before it
-  // arrived, and then the result counts for nothing, and others may be at the work by now.
+  // Whether the server said that the result counts. False: it is not known. The answer to a first try was
+  // lost, and a later one found the hold gone: released by that first try, or expired before it arrived. In
+  // the second case the result does not count, and another node may be working.
   bool confirmed = true;
-  // False: nobody will see the result, because the server had no room for it, or takes none like it.
+  // False: nobody will see the result: the server had no room for it, or does not accept such a text.
   bool result_kept = true;
   std::optional<std::chrono::milliseconds> keep{};  // with WorkResult::keep: how long it counts in fact
   std::string next{};                               // the node that was granted the lane in the same step
@@ -62,24 +62,24 @@ class LockClient;
 
 // Owns one hold of a lane.
 //
-// While it lives, a thread of the client's renews the lease. Time: believed_until() is the last confirmed
+// While it lives, a thread of the client renews the lease. Time: believed_until() is the last confirmed
 // renewal, as of when it was *sent*, plus the lease, less a margin for clocks that run at different speeds;
 // after that moment another node may hold the lane. Threads: all members may be called by any thread, but
 // moving and destroying only by one while no other uses it. Destroyed unreleased, it releases as a failure
-// ("abandoned"), so that the next in line goes on at once. A Hold of nothing is as one that was released: no
-// call does harm, and those that can fail say `invalid`.
+// ("abandoned"), so that the next waiter is granted at once. An empty Hold behaves like a released one: no
+// call does harm, and those that can fail return `invalid`.
 class TURNSTILE_API Hold {
  public:
   using Clock = LeaseClock;
   class State;
 
-  Hold();  // of nothing
+  Hold();  // empty
   explicit Hold(std::shared_ptr<State> state);
   Hold(Hold&&) noexcept;
   Hold& operator=(Hold&&) noexcept;
   ~Hold();
 
-  explicit operator bool() const { return state_ != nullptr; }  // whether it is of something
+  explicit operator bool() const { return state_ != nullptr; }  // false: empty
   const std::string& operation() const;
   const std::string& resource() const;
   const std::string& request_id() const;
@@ -89,19 +89,18 @@ class TURNSTILE_API Hold {
   HoldState state() const;
   Clock::time_point believed_until() const;  // max(): no lease, until it is released
 
-  // Shown to whoever waits, as often as one likes: it travels with the next renewal, which comes within a
-  // second.
+  // Waiters see it. Call it as often as you like: the next renewal, within a second, sends the latest.
   void report_progress(uint64_t done, uint64_t total);
-  // Renews now, for callers that must know. Error `lost`: it is gone.
+  // Renews now. Error `lost`: the hold is gone.
   [[nodiscard]] Expected<void> renew();
-  // Called once for each change to in_danger, back to held, and to lost, on a thread of the client's, soon;
-  // a state other than `held` that is already there is told at once. It must not destroy the Hold.
+  // Called once for each change to in_danger, back to held, and to lost, on a thread of the client; at once
+  // if the state is already another one than `held`. It must not destroy the Hold.
   void on_change(std::function<void(HoldState)> callback);
 
   // Ends the hold. Repeating it is harmless: the second call returns what the first one did (D5). `stop` ends
   // its tries to reach a server: error `cancelled`, and whether it was released is not known.
   [[nodiscard]] Expected<Released> release(const WorkResult& result, std::stop_token stop = {});
-  // Leaves the hold on the server as it is and becomes a Hold of nothing: no more renewals, no bond, no
+  // Leaves the hold on the server as it is and becomes empty: no more renewals, no bond, no
   // release. For a process that ends before its hold does; whoever knows the token can release it.
   void detach();
 

@@ -1,5 +1,5 @@
-// The client of a Turnstile server: take a lock, know how the work of others ended, keep it alive, release
-// it.
+// The client of a Turnstile server: take a lock, learn how the work of others ended, keep the lock alive,
+// release it.
 //
 //   auto client = turnstile::LockClient::create({.servers = {"http://127.0.0.1:8086"}, .node_id = "node-a"});
 //   auto result = client->lock({.operation = "pull", .resource = "sha256:…"});
@@ -29,7 +29,7 @@ inline namespace v1 {
 // Where a waiting lock() stands; for progress displays.
 struct WaitingStatus {
   uint32_t position = 0;  // from 1
-  std::string holder{};   // the node that is in the way; empty: not known
+  std::string holder{};   // the node that holds it; empty: not known
   WallTime holder_since{};
   std::optional<uint64_t> done{}, total{};  // the holder's progress
 };
@@ -51,16 +51,16 @@ struct LockRequest {
   std::function<void(const WaitingStatus&)> on_waiting{};
 };
 
-// Who has done the work that one skips, as far as the server knows.
+// Which node has done the skipped work, as far as the server knows.
 struct SkippedWork {
   std::string node_id{};                           // who did it; empty: not known
   std::optional<std::chrono::milliseconds> ago{};  // when
-  std::string result{};                            // what it said (WorkResult::result)
+  std::string result{};                            // the text that it left (WorkResult::result)
 };
 
 enum class LockOutcome {
   acquired,  // the work is the caller's, and so is the hold
-  skipped,   // the work has been done, by somebody else
+  skipped,   // another node has done the work
   queued,    // try_lock with stay_when_busy only
 };
 
@@ -93,9 +93,9 @@ class TURNSTILE_API Subscription {
 
 struct SubscribeRequest {
   std::string operation{}, resource{};  // both: a lane; both empty: everything
-  std::string prefix{};                 // of everything: only resources that begin so
-  std::string after{};                  // an Event::id to go on behind
-  std::string node_id{}, request_id{};  // set: the stream is a bond of this requester's (S21)
+  std::string prefix{};                 // with both empty: only resources that begin with this
+  std::string after{};                  // an Event::id to continue after
+  std::string node_id{}, request_id{};  // set: the stream is a bond of this requester (S21)
 
   // Above 0: subscribe() returns when the stream is open, so that nothing that happens later is missed; or
   // with an error, after this time. 0: it returns at once.
@@ -103,7 +103,7 @@ struct SubscribeRequest {
   std::function<void()> on_open{};  // called whenever it is open: at first, and again after it was broken
 };
 
-// Talks to one server, or to whichever of several leads.
+// Talks to one server, or to the leader of several.
 //
 // Every call carries a request id of its own, so that repeating it is safe: after time-outs, broken
 // connections and 5xx answers it is sent again, up to max_retries times; of 4xx only 408 and 429. A lost
@@ -164,7 +164,8 @@ class TURNSTILE_API LockClient {
   [[nodiscard]] Expected<std::string> break_hold(const std::string& operation, const std::string& resource,
                                                  const std::string& reason, uint64_t token = 0);
 
-  // Takes back how the lane's work went last, so that it is done again. False: nothing was kept.
+  // The server forgets the lane's kept success or permanent failure, so that the work runs again. False:
+  // nothing was kept.
   [[nodiscard]] Expected<bool> forget(const std::string& operation, const std::string& resource);
 
   [[nodiscard]] Expected<ReferenceStatus> references(const std::string& resource);
@@ -175,13 +176,13 @@ class TURNSTILE_API LockClient {
   [[nodiscard]] Expected<ReferenceStatus> release_reference(const std::string& resource);
   [[nodiscard]] Expected<uint32_t> release_node(const std::string& node_id);  // returns how many
 
-  // Calls back for every event, in order, on a thread of its own; reconnects by itself and goes on where it
-  // was (an Event `reset` says that some were missed). The error is one that trying again would not mend.
+  // Calls back for every event, in order, on a thread of its own. It reconnects by itself and continues where
+  // it was; an Event `reset` says that some were missed. `on_end` gets an error that a retry cannot mend.
   [[nodiscard]] Expected<Subscription> subscribe(const SubscribeRequest& request,
                                                  std::function<void(const Event&)> on_event,
                                                  std::function<void(const ClientError&)> on_end = {});
 
-  // What `GET /version` tells, as JSON.
+  // The answer of `GET /version`, as JSON.
   [[nodiscard]] Expected<std::string> version(Clock::time_point deadline = Clock::time_point::max(),
                                               std::stop_token stop = {});
 

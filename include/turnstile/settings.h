@@ -1,4 +1,4 @@
-// What a program says once about the servers that it talks to.
+// How a program reaches its servers.
 #pragma once
 
 #include <chrono>
@@ -13,7 +13,7 @@ namespace turnstile {
 inline namespace v1 {
 
 // How lock() waits for its turn. `automatic` begins with the long poll and changes when what lies between (a
-// proxy that cuts or buffers) does not let it pass; the others are for tests and for those who know better.
+// proxy that cuts or buffers) does not let it pass; the others are for tests and special cases.
 enum class WaitBy { automatic, long_poll, stream, status_poll };
 
 // One try of one call, for metrics.
@@ -28,12 +28,12 @@ struct CallReport {
 struct ClientSettings {
   // "http://HOST:PORT", "https://…" or "unix:PATH". Several: the one that leads is found and followed.
   std::vector<std::string> servers = {"http://127.0.0.1:8086"};
-  std::string node_id{};  // who this node is; empty: the host's name
-  // Who this client is, for servers that want to know. The secret itself, or a file whose first line it is,
-  // which is read again when it changes, as the certificates are.
+  std::string node_id{};  // the name of this node; empty: the host's name
+  // For servers that require a credential: the secret itself, or a file whose first line it is. The file is
+  // read again when it changes, and so are the certificates.
   std::string credential{}, credential_file{};
-  // A credential goes over https, over a unix socket and to this machine; over plain http to another one only
-  // when told so here.
+  // A credential is sent over https, over a unix socket and to this machine; over plain http to another
+  // machine only if this is set.
   bool insecure_credential = false;
   std::string ca_file{}, certificate_file{}, key_file{};  // for https; empty: the system's, none, none
 
@@ -41,8 +41,7 @@ struct ClientSettings {
   std::chrono::milliseconds request_timeout{5'000};
   int max_retries = 5;                            // after the first try; each asks all servers once
   std::chrono::milliseconds retry_interval{100};  // doubled each time up to 2 s, with jitter
-  // While the servers say that one of them is about to lead: how long a call goes on asking, whatever
-  // max_retries says.
+  // While no server leads: how long a call keeps asking, whatever max_retries says.
   std::chrono::milliseconds hand_over{15'000};
 
   // The long client: calls that stay open.
@@ -51,12 +50,11 @@ struct ClientSettings {
   std::chrono::milliseconds heartbeat{10'000};  // the server's; a stream silent for two of them is given up
   std::chrono::milliseconds status_interval{500};
 
-  // What others would like to know. Called by any thread that makes a call; be brief, throw nothing, and do
-  // not call the client.
-  std::function<void(const CallReport&)> on_call{};  // after every try
-  std::function<void(const std::string& line)>
-      on_log{};  // what people may want to read: tries that failed, and why
-  // What people ought to read: that the credential or a certificate has changed, or cannot be read any more.
+  // For metrics and logs. Called by any thread that makes a call: be brief, throw nothing, and do not call
+  // the client.
+  std::function<void(const CallReport&)> on_call{};       // after every try
+  std::function<void(const std::string& line)> on_log{};  // for people: tries that failed, and why
+  // For people, important: the credential or a certificate has changed, or cannot be read any more.
   std::function<void(const std::string& line)> on_notice{};
 };
 
