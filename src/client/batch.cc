@@ -160,7 +160,7 @@ Expected<std::vector<Expected<Released>>> LockClient::release_all(std::vector<Ho
     results.emplace_back(Released{});
     Hold::State* const state = holds[i].state_.get();
     if (state == nullptr) {
-      results[i] = client::fail(ErrorCode::invalid, "this Hold is of nothing");
+      results[i] = client::fail(ErrorCode::invalid, "this Hold is empty");
       continue;
     }
     if (auto earlier = state->begin_release(result)) {

@@ -74,9 +74,10 @@ TransportError error_of(CURLcode code, bool maybe_sent, std::string_view detail)
     case CURLE_PEER_FAILED_VERIFICATION:
       error.fault = Fault::untrusted;
       error.maybe_sent = false;
-      error.message = more +
-                      "; name the CA that signs its certificate (--ca FILE, TURNSTILE_CA), and the host as "
-                      "it is in there";
+      error.message =
+          more +
+          "; name the CA that signs its certificate (--ca FILE, TURNSTILE_CA), and use a host name that "
+          "the certificate has";
       break;
     case CURLE_SSL_CERTPROBLEM:
     case CURLE_SSL_CACERT_BADFILE:

@@ -37,7 +37,7 @@ const Hold::State::Granted& granted_of(const std::shared_ptr<Hold::State>& state
 }
 
 std::unexpected<ClientError> of_nothing() {
-  return client::fail(ErrorCode::invalid, "this Hold is of nothing: there is no lock to renew or release");
+  return client::fail(ErrorCode::invalid, "this Hold is empty: there is no lock to renew or release");
 }
 }  // namespace
 

@@ -43,7 +43,7 @@ Expected<LockClient> LockClient::create(ClientSettings settings) {
     if (has_credential && !settings.insecure_credential && !client::parse_server_url(server)->is_private()) {
       return fail(ErrorCode::invalid,
                   "a credential is not sent to " + server +
-                      ", where everybody on the way can read it: use https://, or say insecure_credential");
+                      ", where anybody on the network can read it: use https://, or set insecure_credential");
     }
   }
   for (const std::chrono::milliseconds time :

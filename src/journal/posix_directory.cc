@@ -31,7 +31,7 @@ class PosixFile final : public File {
       const ssize_t written = ::pwrite(fd_.get(), bytes.data(), bytes.size(), off_t(offset));
       if (written < 0 && errno == EINTR) continue;
       if (written < 0) return system_error("write to", path_);
-      if (written == 0) return fail(fmt::format("cannot write to {}: the disk takes no more", path_));
+      if (written == 0) return fail(fmt::format("cannot write to {}: the disk is full", path_));
       bytes.remove_prefix(size_t(written));
       offset += uint64_t(written);
     }

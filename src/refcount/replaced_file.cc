@@ -20,7 +20,7 @@ Expected<void> write_all(int fd, std::string_view bytes, const std::string& path
     const ssize_t written = ::write(fd, bytes.data(), bytes.size());
     if (written < 0 && errno == EINTR) continue;
     if (written < 0) return system_storage_error("write to", path, errno);
-    if (written == 0) return storage_error(fmt::format("cannot write to {}: the disk takes no more", path));
+    if (written == 0) return storage_error(fmt::format("cannot write to {}: the disk is full", path));
     bytes.remove_prefix(size_t(written));
   }
   return {};

@@ -132,7 +132,7 @@ ClientError SqliteConnection::explain(int code) const {
     case SQLITE_BUSY:
     case SQLITE_LOCKED:
       message = fmt::format(
-          "another process keeps the database {} locked for longer than {} ms: look what it does, and try "
+          "another process keeps the database {} locked for longer than {} ms: look at what it does, and try "
           "again",
           path_, busy_timeout_.count());
       break;
