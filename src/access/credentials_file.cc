@@ -4,12 +4,12 @@
 #include <pwd.h>
 #include <toml++/toml.h>
 
-#include <array>
 #include <charconv>
-#include <fstream>
+#include <optional>
 
 #include "access/credentials.h"
 #include "access/secret.h"
+#include "base/file_text.h"
 
 namespace turnstile::access {
 
@@ -178,14 +178,10 @@ Result<CredentialsPtr> Credentials::parse(std::string_view text, const std::stri
 }
 
 Result<CredentialsPtr> Credentials::read(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text;
-  // Not by iterators, which throw what a disk or a directory says: SIGHUP would end the server.
-  for (std::array<char, 4096> part; file.read(part.data(), part.size()) || file.gcount() > 0;)
-    text.append(part.data(), size_t(file.gcount()));
-  if (!file.is_open() || file.bad())
+  const std::optional<std::string> text = file_text(path);
+  if (!text)
     return fail(fmt::format("{}: it cannot be read; it must be a file that this server may open", path));
-  return parse(text, path);
+  return parse(*text, path);
 }
 
 }  // namespace turnstile::access

@@ -3,10 +3,10 @@
 #include <grpc/support/log.h>
 
 #include <algorithm>
-#include <fstream>
-#include <iterator>
+#include <optional>
 #include <thread>
 
+#include "base/file_text.h"
 #include "base/log.h"
 #include "etcd/connect.h"
 #include "etcd/failures.h"
@@ -179,12 +179,11 @@ class GrpcClient final : public Client {
   const std::unique_ptr<Members> members_;  // outlives all watches: whoever has one must end it first
 };
 
-std::expected<std::string, std::string> file_text(const std::string& path, const char* setting) {
+std::expected<std::string, std::string> text_of(const std::string& path, const char* setting) {
   if (path.empty()) return std::string();
-  std::ifstream file(path, std::ios::binary);
-  std::string text{std::istreambuf_iterator<char>(file), {}};
-  if (!file || text.empty()) return std::unexpected(fmt::format("etcd's {}: cannot read {}", setting, path));
-  return text;
+  std::optional<std::string> text = file_text(path);
+  if (!text || text->empty()) return std::unexpected(fmt::format("etcd's {}: cannot read {}", setting, path));
+  return *std::move(text);
 }
 
 std::expected<std::shared_ptr<grpc::ChannelCredentials>, std::string> credentials(const Options& options,
@@ -195,11 +194,11 @@ std::expected<std::shared_ptr<grpc::ChannelCredentials>, std::string> credential
   if (!secure) return grpc::InsecureChannelCredentials();
   if (options.cert_file.empty() != options.key_file.empty())
     return std::unexpected("etcd: a certificate needs its key, and a key its certificate");
-  auto ca = file_text(options.ca_file, "CA");
+  auto ca = text_of(options.ca_file, "CA");
   if (!ca) return std::unexpected(ca.error());
-  auto cert = file_text(options.cert_file, "certificate");
+  auto cert = text_of(options.cert_file, "certificate");
   if (!cert) return std::unexpected(cert.error());
-  auto key = file_text(options.key_file, "key");
+  auto key = text_of(options.key_file, "key");
   if (!key) return std::unexpected(key.error());
   return grpc::SslCredentials({.pem_root_certs = *ca, .pem_private_key = *key, .pem_cert_chain = *cert});
 }
