@@ -108,7 +108,12 @@ Result<uint64_t> copy_store(const Settings& settings) {
     while (to.journal().overloaded() && !has_failed())
       std::this_thread::sleep_for(std::chrono::milliseconds(1));
   });
-  if (!copied) return std::unexpected(copied.error());
+  const auto in_part = [&](const Error& error) -> Result<uint64_t> {
+    if (last == 0) return std::unexpected(error);
+    return fail(fmt::format("{} has only a part of it: remove that before a server starts on it. {}",
+                            settings.store, error.message));
+  };
+  if (!copied) return in_part(copied.error());
   if (copied->records == 0)
     return fail(fmt::format("{} is empty, and every store that a server has used is not: name that one",
                             settings.copy_from));
@@ -116,8 +121,8 @@ Result<uint64_t> copy_store(const Settings& settings) {
   mark.kind = RecordKind::event_mark;
   last = to.journal().append({&mark, 1}, copied->latest);
   to.journal().stop();
-  if (const std::optional<Error> error = has_failed()) return std::unexpected(*error);
-  if (to.journal().durable() < last) return fail("not all was written");
+  if (const std::optional<Error> error = has_failed()) return in_part(*error);
+  if (to.journal().durable() < last) return in_part({"not all was written"});
   return copied->records;
 }
 

@@ -150,6 +150,17 @@ class CopyStoreTest(JournalToolsCase):
         self.assertIn("no journal", said)
         self.assertEqual((os.listdir(folder), os.listdir(wrong)), (["jurnal"], []))
 
+    def test_of_a_part_of_a_store_it_says_that_it_is_one(self):
+        for i in range(20):
+            self.hold("a", resource_id=f"r{i}")
+        self.server.stop()
+        path = self.server.log_files()[0]
+        journal_files.flip(path, journal_files.frames(path)[-1][0] + journal_files.FRAME_HEADER + 2)
+        target = os.path.join(temporary_directory(), "new")
+        code, said = self.copied(self.server.store, "file:" + target)
+        self.assertEqual(code, 2, said)
+        self.assertIn(f"file:{target} has only a part of it: remove that", said)
+
     def test_a_journal_is_copied_into_a_new_directory(self):
         token = self.hold("a")
         self.server.stop()
