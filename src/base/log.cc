@@ -1,10 +1,12 @@
 #include "base/log.h"
 
-#include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 
 #include <algorithm>
 #include <atomic>
+#include <memory>
+
+#include "base/stderr_sink.h"
 
 namespace turnstile {
 namespace {
@@ -12,7 +14,11 @@ namespace {
 std::atomic<LogFormat> g_format{LogFormat::text};
 
 spdlog::logger& logger() {
-  static const std::shared_ptr<spdlog::logger> instance = spdlog::stderr_logger_mt("turnstile");
+  static const auto instance = std::make_shared<spdlog::logger>(
+      "turnstile", std::make_shared<StderrSink>([](uint64_t lines) {
+        return format_log_line(g_format, "lines of the log were lost, because nobody read them",
+                               {{"lines", lines}});
+      }));
   return *instance;
 }
 

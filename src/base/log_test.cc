@@ -2,7 +2,12 @@
 // else.
 #include "base/log.h"
 
+#include <fcntl.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
+
+#include <chrono>
+#include <string>
 
 namespace turnstile {
 namespace {
@@ -56,6 +61,35 @@ TEST(Log, BytesThatAreNoUtf8AreReplaced) {
 TEST(Log, AMessageIsQuotedForTheSameReasons) {
   EXPECT_EQ(format_log_line(LogFormat::text, "what \"it\" says", {}), "what \"it\" says");
   EXPECT_EQ(format_log_line(LogFormat::text, "\x1b[31mred\n", {}), R"("\u001b[31mred\u000a")");
+}
+
+// Whoever logs is a thread that serves, and the reader may have stopped.
+TEST(Log, NobodyWaitsForAReaderThatHasStoppedAndItIsToldHowMuchItMissed) {
+  int ends[2];
+  ASSERT_EQ(::pipe2(ends, O_CLOEXEC), 0);
+  const int before = ::dup(STDERR_FILENO);
+  ::dup2(ends[1], STDERR_FILENO);
+  const auto began = std::chrono::steady_clock::now();
+  for (int i = 0; i < 2000; ++i) log_info("line", {{"text", std::string(i % 7 == 0 ? 6000 : 100, 'x')}});
+  const auto took = std::chrono::steady_clock::now() - began;
+  std::string read(1 << 20, '\0');
+  read.resize(size_t(::read(ends[0], read.data(), read.size())));
+  log_info("the last one");
+  ::dup2(before, STDERR_FILENO);
+  ::close(before);
+  ::close(ends[1]);
+  std::string rest(1 << 20, '\0');
+  for (ssize_t count; (count = ::read(ends[0], rest.data(), rest.size())) > 0;)
+    read.append(rest, 0, size_t(count));
+  ::close(ends[0]);
+  EXPECT_LT(took, std::chrono::seconds(10));
+  EXPECT_TRUE(read.contains("\n")) << "what there is room for is written";
+  const size_t lost = read.find("lines of the log were lost");
+  ASSERT_NE(lost, read.npos);
+  const size_t line = read.rfind('\n', lost);
+  EXPECT_FALSE(std::string_view(read).substr(line, lost - line).contains('x')) << "it has a line of its own";
+  EXPECT_TRUE(read.find("the last one", lost) != read.npos);
+  EXPECT_TRUE(read.ends_with('\n'));
 }
 
 }  // namespace
