@@ -314,6 +314,23 @@ TEST(Lock, S7_WhoGoesNextOnAResourceIsFoundByALookAtEachOfItsLanes) {
   EXPECT_LT(double(std::clock() - began) / CLOCKS_PER_SEC, 5);
 }
 
+// To look at all lanes again for each of those that go kept a thread from everybody for seconds.
+TEST(Lock, S7_AllLanesThatWaitForOneHoldGoInOneLookAtEach) {
+  TestEngine t;
+  ASSERT_EQ(t.engine.lock(Ask("t", "r", "n1").whole_resource().command, t.now, t.scratch()).state,
+            LockState::acquired);
+  constexpr size_t kLanes = 5'000;
+  const std::clock_t asked = std::clock();
+  for (size_t i = 0; i < kLanes; ++i)
+    t.engine.lock(Ask(fmt::format("t{}", i), "r", "n2").command, t.now, t.scratch());
+  const std::clock_t began = std::clock();
+  const UnlockCommand unlock{lane_of("t", "r"), requester("n1"), Token::none, true, {}, false};
+  ASSERT_EQ(t.engine.unlock(unlock, t.now, t.scratch()).refusal, Refusal::none);
+  EXPECT_LT(std::clock() - began, (began - asked) / 5) << "each that asked looked at all lanes, too";
+  EXPECT_EQ(t.holder("t0", "r"), "n2");
+  EXPECT_EQ(t.holder(fmt::format("t{}", kLanes - 1), "r"), "n2");
+}
+
 TEST(Lock, S7_WhoDoesNotConflictWithOlderWaitersOvertakesThem) {
   TestEngine t;
   t.lock("pull", "r", "n1");

@@ -102,12 +102,6 @@ class Rules {
   Admission admit(const Lane* lane, const Operation& operation, NodeId node, bool dereference);
   const Lane* holder_in_the_way(const Operation& operation, Scope scope) const;
   bool waiter_in_the_way(const Lane* own, Scope scope, uint64_t before) const;
-  // What the two above look for, of all lanes together. `whole`: with scope `resource`.
-  struct Obstacles {
-    bool holds = false, holds_whole = false;
-    uint64_t first_waiter = UINT64_MAX, first_whole_waiter = UINT64_MAX;  // tickets
-  };
-  Obstacles obstacles() const;
   LockAnswer queued_answer(const Lane& lane, const Waiter& waiter);
   void grant(Lane& lane, Hold hold, Time waited_since);
   LockAnswer acquired_answer(const Lane& lane);
@@ -130,7 +124,7 @@ class Rules {
   void leave_queue(Lane& lane, const Waiter& waiter, std::string_view reason);
   void has_left(Lane& lane, const Waiter& left, std::string_view reason);
   void advance();
-  bool advance_one();
+  void let_go(Lane& lane, const Waiter& waiter);
   void grant_waiter(Lane& lane, const Waiter& waiter);
 
   // rules_ended.cc

@@ -246,49 +246,68 @@ void Rules::has_left(Lane& lane, const Waiter& left, std::string_view reason) {
   }
 }
 
-// Lets go whom S3 lets go, oldest first, until nobody is left who could.
+// Lets go whom S3 lets go, oldest first. One look at each lane is enough, also where thousands of them wait
+// for one hold: no hold ends here, so the first who may not go stays, and with him all behind him.
 void Rules::advance() {
   leave_overdue();
-  while (advance_one()) {
+  bool holds = false, holds_whole = false;                            // whole: with scope `resource`
+  uint64_t first_stays = UINT64_MAX, first_whole_stays = UINT64_MAX;  // tickets, behind holds
+  const auto hold_back = [&](const Lane& lane) {
+    holds = true;
+    holds_whole = holds_whole || lane.hold.scope == Scope::resource;
+    if (!lane.has_waiters()) return;
+    first_stays = std::min(first_stays, lane.queue->front().ticket);
+    if (!planted(Plant::scopes_of_waiters_ignored))
+      first_whole_stays = std::min(first_whole_stays, lane.queue->first_resource_scope());
+  };
+  std::vector<Lane*> free;  // with waiters: a heap, the lane of the oldest one first
+  for_each_lane([&](Lane& lane) {
+    if (lane.hold.held())
+      hold_back(lane);
+    else if (lane.has_waiters())
+      free.push_back(&lane);
+  });
+  const auto is_behind = [](const Lane* a, const Lane* b) {
+    return a->queue->front().ticket > b->queue->front().ticket;
+  };
+  std::make_heap(free.begin(), free.end(), is_behind);
+  while (!free.empty() && !holds_whole) {
+    std::pop_heap(free.begin(), free.end(), is_behind);
+    Lane& lane = *free.back();
+    const Waiter& oldest = lane.queue->front();
+    const bool whole = oldest.scope == Scope::resource;
+    if (whole ? holds || first_stays < oldest.ticket : first_whole_stays < oldest.ticket) return;
+    let_go(lane, oldest);
+    if (lane.hold.held()) hold_back(lane);
+    if (!lane.hold.held() && lane.has_waiters())
+      std::push_heap(free.begin(), free.end(), is_behind);
+    else
+      free.pop_back();
   }
 }
 
-bool Rules::advance_one() {
-  const Obstacles all = obstacles();  // once for all lanes, of which there may be thousands
-  Lane* next = nullptr;
-  for_each_lane([&](Lane& lane) {
-    if (!lane.has_waiters()) return;
-    const Waiter& front = lane.queue->front();
-    if (next != nullptr && next->queue->front().ticket < front.ticket) return;
-    const bool whole = front.scope == Scope::resource;
-    if (lane.hold.held() || all.holds_whole || (whole && all.holds)) return;
-    if ((whole ? all.first_waiter : all.first_whole_waiter) < front.ticket) return;
-    next = &lane;
-  });
-  if (next == nullptr) return false;
-
-  const Waiter& waiter = next->queue->front();
-  const Admission admission = admit(next, *next->operation, waiter.who().node, waiter.dereference);  // S14
+// It is granted, or S14 ends its wait.
+void Rules::let_go(Lane& lane, const Waiter& waiter) {
+  const Admission admission = admit(&lane, *lane.operation, waiter.who().node, waiter.dereference);  // S14
   switch (admission.state) {
     case LockState::acquired:
-      grant_waiter(*next, waiter);
+      grant_waiter(lane, waiter);
       break;
     case LockState::skipped:
-      end_wait(*next, waiter, Ending::skipped, admission);
+      end_wait(lane, waiter, Ending::skipped, admission);
       break;
     case LockState::failed:
-      end_wait(*next, waiter, Ending::failed, admission);
+      end_wait(lane, waiter, Ending::failed, admission);
       break;
     default: {
-      Event event = event_of(EventKind::refused, *next, waiter.who());
+      Event event = event_of(EventKind::refused, lane, waiter.who());
       event.error = "the resource is in use by other nodes";
       out_.events.push_back(event);
       Admission refused = admission;
       refused.error = SharedText(event.error);
-      end_wait(*next, waiter, Ending::refused, refused);
+      end_wait(lane, waiter, Ending::refused, refused);
     }
   }
-  return true;
 }
 
 void Rules::grant_waiter(Lane& lane, const Waiter& waiter) {

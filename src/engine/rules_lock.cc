@@ -221,19 +221,6 @@ bool Rules::waiter_in_the_way(const Lane* own, Scope scope, uint64_t before) con
   return found;
 }
 
-Rules::Obstacles Rules::obstacles() const {
-  Obstacles all;
-  for_each_lane([&](Lane& lane) {
-    all.holds = all.holds || lane.hold.held();
-    all.holds_whole = all.holds_whole || (lane.hold.held() && lane.hold.scope == Scope::resource);
-    if (!lane.has_waiters()) return;
-    all.first_waiter = std::min(all.first_waiter, lane.queue->front().ticket);
-    if (!planted(Plant::scopes_of_waiters_ignored))
-      all.first_whole_waiter = std::min(all.first_whole_waiter, lane.queue->first_resource_scope());
-  });
-  return all;
-}
-
 LockAnswer Rules::queued_answer(const Lane& lane, const Waiter& waiter) {
   LockAnswer answer;
   answer.state = LockState::queued;

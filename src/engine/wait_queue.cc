@@ -41,7 +41,10 @@ Waiter& WaitQueue::add(std::unique_ptr<Waiter> waiter) {
   TS_CHECK(find(waiter->who()) == nullptr, "a requester is at most once in a queue");
   Waiter& added = *waiter;
   waiters_.insert(waiters_.begin() + std::ptrdiff_t(index_of(added.ticket)), std::move(waiter));
-  resource_scoped_ += added.scope == Scope::resource;
+  if (added.scope == Scope::resource) {
+    ++resource_scoped_;
+    resource_scoped_from_ = std::min(resource_scoped_from_, added.ticket);
+  }
   note_leaving(added, true);
   if (!index_.empty()) {
     if (!planted(Plant::index_misses_newcomers)) index_.insert(&added);
@@ -80,9 +83,10 @@ void WaitQueue::compact() {
 
 uint64_t WaitQueue::first_resource_scope() const {
   if (resource_scoped_ == 0) return UINT64_MAX;
-  for (size_t i = head_; i < waiters_.size(); ++i)
-    if (waiters_[i]->scope == Scope::resource) return waiters_[i]->ticket;
-  return UINT64_MAX;
+  size_t at = index_of(resource_scoped_from_);
+  while (waiters_[at]->scope != Scope::resource) ++at;
+  resource_scoped_from_ = waiters_[at]->ticket;
+  return resource_scoped_from_;
 }
 
 std::vector<std::unique_ptr<Waiter>> WaitQueue::take_due_to_leave(Time now) {

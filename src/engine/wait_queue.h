@@ -82,6 +82,7 @@ class WaitQueue {
   std::vector<std::unique_ptr<Waiter>> waiters_;
   size_t head_ = 0;  // before it: taken
   size_t resource_scoped_ = 0;
+  mutable uint64_t resource_scoped_from_ = 0;  // no waiter with a lower ticket is one; a queue is walked once
   std::set<std::pair<Time, uint64_t>> leaving_;  // when, and the ticket
   std::unordered_set<Waiter*, Hash, Same> index_;
 };

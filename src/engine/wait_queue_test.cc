@@ -76,6 +76,12 @@ TEST(WaitQueue, KnowsTheFirstThatExcludesEveryOtherOperation) {
   EXPECT_EQ(queue.first_resource_scope(), 3u);
   queue.remove(*queue.find_ticket(3));
   EXPECT_EQ(queue.first_resource_scope(), UINT64_MAX);
+  for (uint64_t ticket : {9, 8}) {  // a recovery may bring them in any order
+    auto excluding = waiter(ticket, fmt::format("n{}", ticket));
+    excluding->scope = Scope::resource;
+    queue.add(std::move(excluding));
+    EXPECT_EQ(queue.first_resource_scope(), ticket);
+  }
 }
 
 TEST(WaitQueue, KnowsWhenTheFirstGraceIsOver) {
@@ -101,10 +107,13 @@ TEST(WaitQueue, BehavesAsAPlainListAtAnyLength) {
   WaitQueue queue;
   std::vector<uint64_t> plain;  // tickets; the requester is named after its ticket
   uint64_t next = 1;
+  const auto excludes_all = [](uint64_t ticket) { return ticket % 7 == 0; };
   for (int step = 0; step < 20'000; ++step) {
     const bool growing = (step / 500) % 2 == 0;
     if (plain.empty() || random() % 10 < (growing ? 7u : 3u)) {
-      queue.add(waiter(next, fmt::format("n{}", next)));
+      auto added = waiter(next, fmt::format("n{}", next));
+      if (excludes_all(next)) added->scope = Scope::resource;
+      queue.add(std::move(added));
       plain.push_back(next++);
     } else {
       const size_t index = random() % 2 ? 0 : random() % plain.size();
@@ -127,6 +136,8 @@ TEST(WaitQueue, BehavesAsAPlainListAtAnyLength) {
       ASSERT_EQ(queue.next_leave(), kNever);
     }
     ASSERT_EQ(queue.size(), plain.size());
+    const auto first = std::ranges::find_if(plain, excludes_all);
+    ASSERT_EQ(queue.first_resource_scope(), first == plain.end() ? UINT64_MAX : *first);
     if (plain.empty()) continue;
     const size_t index = random() % plain.size();
     ASSERT_EQ(queue.at(index).ticket, plain[index]);
