@@ -27,7 +27,6 @@ class StderrSink final : public spdlog::sinks::base_sink<std::mutex> {
   void flush_() override {}
   bool put(const spdlog::details::log_msg& message);
   bool write_all(std::string_view bytes);
-  bool has_room();
 
   const SayLost say_lost_;
   bool stuck_ = false;  // the reader has been waited for
