@@ -71,12 +71,13 @@ Result<std::string> find_settings_file(const std::string& named, const Environme
   const std::string home = environment("HOME").value_or("");
   for (const std::string& path :
        {home.empty() ? std::string() : home + kOfTheUser, std::string(kOfTheMachine)}) {
-    if (path.empty() || access(path.c_str(), F_OK) != 0) continue;
-    // To go on with other servers than those that it names would be worse than to stop here.
-    if (access(path.c_str(), R_OK) != 0)
-      return fail(fmt::format("{}: {}; become one who may read it, or name another with --config", path,
+    if (path.empty()) continue;
+    if (access(path.c_str(), R_OK) == 0) return path;
+    // Whatever else is wrong than that it is not there: to go on with other servers than those that it names
+    // would be worse than to stop here.
+    if (errno != ENOENT && errno != ENOTDIR)
+      return fail(fmt::format("{}: {}; make it readable for this user, or name another with --config", path,
                               std::strerror(errno)));
-    return path;
   }
   return std::string();
 }

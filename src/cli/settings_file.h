@@ -22,7 +22,8 @@ Result<SettingsFile> read_settings_file(const std::string& path);
 using Environment = std::function<std::optional<std::string>(const std::string& name)>;
 
 // The one to be read: `named`, else $TURNSTILE_CONFIG, else the user's own, else the machine's; empty: none.
-// One that was named must be there.
+// One that was named must be there. One of the others that is there, or may be, and cannot be read is an
+// error.
 Result<std::string> find_settings_file(const std::string& named, const Environment& environment);
 
 }  // namespace turnstile::cli
