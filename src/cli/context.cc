@@ -15,9 +15,15 @@ void fill(std::string& value, std::string otherwise) {
   if (value.empty()) value = std::move(otherwise);
 }
 
+Result<SettingsFile> settings_file(const std::string& named) {
+  const Result<std::string> path = find_settings_file(named, from_environment);
+  if (!path) return std::unexpected(path.error());
+  return path->empty() ? SettingsFile() : read_settings_file(*path);
+}
+
 }  // namespace
 
-Result<void> Context::complete() {
+void Context::complete() {
   const std::string secret = from_environment("TURNSTILE_CREDENTIAL").value_or("");
   // Where it stands, too: a command that we run could read it in /proc.
   if (char* const place = std::getenv("TURNSTILE_CREDENTIAL")) explicit_bzero(place, std::strlen(place));
@@ -25,14 +31,9 @@ Result<void> Context::complete() {
   if (credential_file.empty()) credential = secret;
   if (credential_file.empty() && credential.empty())
     credential_file = from_environment("TURNSTILE_CREDENTIAL_FILE").value_or("");
-  Result<std::string> path = find_settings_file(config, from_environment);
-  if (!path) return std::unexpected(path.error());
-  SettingsFile file;
-  if (!path->empty()) {
-    Result<SettingsFile> read = read_settings_file(*path);
-    if (!read) return std::unexpected(read.error());
-    file = std::move(*read);
-  }
+  Result<SettingsFile> read = settings_file(config);
+  if (!read) settings_fault = read.error().message;
+  SettingsFile file = std::move(read).value_or(SettingsFile());
   if (servers.empty()) servers = std::move(file.servers);
   if (servers.empty()) servers = {kHere};
   fill(ca, std::move(file.ca));
@@ -43,10 +44,12 @@ Result<void> Context::complete() {
   fill(node, std::move(file.node));
   if (credential.empty()) fill(credential_file, std::move(file.credential_file));
   insecure_credential |= file.insecure_credential;
-  return {};
 }
 
 Expected<ClientSettings> Context::settings(int retries) const {
+  if (!settings_fault.empty())
+    return std::unexpected(
+        ClientError{.code = ErrorCode::invalid, .message = settings_fault, .reason = "usage", .nodes = {}});
   ClientSettings settings;
   settings.servers = servers;
   settings.node_id = node;

@@ -18,13 +18,16 @@ struct Context {
   std::string ca, cert, key, credential_file, node, config;
   std::string credential;  // the secret itself, by the environment only
   bool insecure_credential = false;
+  // Why the settings file was not read. It ends whoever asks for settings() or a client(): what needs no
+  // server does without it.
+  std::string settings_fault;
   Output output = Output::text;
   std::vector<std::string> command;  // exec: what stands behind "--"
   std::function<int()> run;
 
   // Fills what the words have not said from the environment and the settings file. The secret is taken out of
-  // our own environment, so that no command that we start has it. The error is one line.
-  Result<void> complete();
+  // our own environment, so that no command that we start has it.
+  void complete();
 
   bool json() const { return output == Output::json; }
   // `retries`: how stubbornly a server that does not answer is asked again.

@@ -22,8 +22,7 @@ std::vector<std::string> without_command(const std::vector<std::string>& words, 
 int parse_and_run(Context& context, const std::vector<std::string>& words) {
   CommandLine program = make_command_line(context);
   if (const std::optional<int> exit = parse(program, context, words)) return *exit;
-  if (const Result<void> complete = context.complete(); !complete)
-    return report(context.output, complete.error().message, "usage", kUsage);
+  context.complete();
   return context.run();
 }
 

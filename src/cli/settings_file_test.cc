@@ -7,6 +7,8 @@
 #include <filesystem>
 #include <fstream>
 
+#include "cli/program.h"
+
 namespace turnstile::cli {
 namespace {
 
@@ -52,6 +54,33 @@ TEST_F(SettingsFileTest, OneBehindAClosedFolderIsNotPassedOver) {
   ASSERT_FALSE(found);
   EXPECT_THAT(found.error().message, HasSubstr(file().string()));
   EXPECT_THAT(found.error().message, HasSubstr("--config"));
+}
+
+TEST_F(SettingsFileTest, OneThatCannotBeReadEndsOnlyWhatAsksAServer) {
+  const auto run = [&](std::vector<std::string> words) {
+    words.insert(words.begin(), {"--config", file().string()});
+    testing::internal::CaptureStdout();
+    testing::internal::CaptureStderr();
+    const int code = run_program(words);
+    testing::internal::GetCapturedStdout();
+    return std::pair<int, std::string>(code, testing::internal::GetCapturedStderr());
+  };
+  const std::pair<int, std::string> fine(kOk, "");
+  EXPECT_EQ(run({"completion", "bash"}), fine);
+  EXPECT_EQ(run({"credential", "new", "ci"}), fine);
+  EXPECT_EQ(run({"init", (home_ / "made").string(), "--hosts", "a"}), fine);
+  for (const std::vector<std::string>& asks :
+       {std::vector<std::string>{"status"},
+        {"list", "--server", "http://127.0.0.1:1"},
+        {"doctor"},
+        {"top", "--once"},
+        {"bench"},
+        {"exec", "mutex", "r", "--", "true"},
+        {"backup", "http://127.0.0.1:1", (home_ / "backup").string()}}) {
+    const auto [code, error] = run(asks);
+    EXPECT_EQ(code, kUsage) << asks.front();
+    EXPECT_THAT(error, HasSubstr(file().string())) << asks.front();
+  }
 }
 
 }  // namespace
