@@ -10,9 +10,9 @@
 #include <cerrno>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
-#include <iterator>
+#include <optional>
 
+#include "base/file_text.h"
 #include "base/standard_streams.h"
 #include "base/unique_fd.h"
 #include "cli/certificates.h"
@@ -61,9 +61,9 @@ Result<void> replace(const fs::path& path, const std::string& text, mode_t mode)
 }
 
 Result<std::string> read_text(const fs::path& path) {
-  std::ifstream file(path);
-  if (!file) return system_error(path);
-  return std::string(std::istreambuf_iterator<char>(file), {});
+  std::optional<std::string> text = file_text(path);
+  if (!text) return system_error(path);
+  return *std::move(text);
 }
 
 Result<void> make_folder(const fs::path& path) {

@@ -24,14 +24,14 @@ class Init : public testing::Test {
   }
   ~Init() override { fs::remove_all(folder_); }
 
-  int run(std::vector<std::string> more) const {
+  int run(std::vector<std::string> more) {
     std::vector<std::string> words{"init", (folder_ / "made").string()};
     words.insert(words.end(), more.begin(), more.end());
     testing::internal::CaptureStdout();
     testing::internal::CaptureStderr();
     const int code = run_program(words);
     testing::internal::GetCapturedStdout();
-    testing::internal::GetCapturedStderr();
+    error_ = testing::internal::GetCapturedStderr();
     return code;
   }
   std::string text(const std::string& name) const {
@@ -41,6 +41,7 @@ class Init : public testing::Test {
   bool has(const std::string& name) const { return fs::exists(folder_ / "made" / name); }
 
   fs::path folder_;
+  std::string error_;  // of the last run
 };
 
 TEST_F(Init, WhatCannotBeRightIsSaidBeforeAnythingIsWritten) {
@@ -143,7 +144,13 @@ TEST_F(Init, TakesNoNameThatCouldLeadElsewhere) {
   EXPECT_FALSE(has("README"));
 }
 
-TEST_F(Init, RenewsNothingWithoutACa) { EXPECT_EQ(run({"--renew"}), kUnexpected); }
+TEST_F(Init, RenewsNothingWithoutACa) {
+  EXPECT_EQ(run({"--renew"}), kUnexpected);
+  EXPECT_NE(error_.find("ca/ca.crt: No such file"), std::string::npos) << error_;
+  fs::create_directories(folder_ / "made" / "ca" / "ca.crt");
+  EXPECT_EQ(run({"--renew"}), kUnexpected);
+  EXPECT_NE(error_.find("ca/ca.crt: Is a directory"), std::string::npos) << error_;
+}
 
 TEST(Secret, IsNewEachTimeAndItsHashIsSha256) {
   EXPECT_NE(*new_secret(), *new_secret());
