@@ -194,13 +194,14 @@ int make(const Context& context, InitOptions options) {
     return report(context.output, fmt::format("--prefix '{}' must begin with /", options.prefix), "usage",
                   kUsage);
   std::error_code ignored;
-  const bool was_there = fs::exists(options.directory, ignored);
-  if (was_there && !fs::is_empty(options.directory, ignored))
+  if (fs::exists(options.directory, ignored) && !fs::is_empty(options.directory, ignored))
     return report(
         context.output,
         fmt::format("{} is not empty, and nothing in it is overwritten; --renew makes new certificates",
                     options.directory),
         "exists", kRefused);
+  // A symlink to nothing is there, too: it is not ours to remove.
+  const bool was_there = fs::exists(fs::symlink_status(options.directory, ignored));
   if (const Result<void> written = write_all(options); !written) {
     remove_what_was_made(options.directory, was_there);  // or the next try would be refused
     return report(context.output, written.error().message, "unexpected", kUnexpected);

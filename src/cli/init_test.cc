@@ -61,6 +61,12 @@ TEST_F(Init, OneThatFailsLeavesNothingThatTheNextOneStumblesOver) {
   EXPECT_EQ(run({"--hosts", "a"}), kOk);
 }
 
+TEST_F(Init, ASymlinkToNothingThatItDidNotMakeStays) {
+  fs::create_symlink(folder_ / "not-mounted", folder_ / "made");
+  EXPECT_NE(run({"--hosts", "a"}), kOk);
+  EXPECT_TRUE(fs::is_symlink(folder_ / "made"));
+}
+
 TEST_F(Init, AMachineThatIsNamedTwiceIsOne) { EXPECT_EQ(run({"--hosts", "a,a", "--nodes", "b,a,b"}), kOk); }
 
 TEST_F(Init, MakesAFolderForEachMachineWithWhatThatMachineNeedsOnly) {
