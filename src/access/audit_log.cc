@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
 
@@ -25,6 +26,13 @@ constexpr std::chrono::seconds kTellUnlistedEvery{10};
 
 std::string cut(std::string_view text, size_t longest = kLongest) {
   return std::string(text.substr(0, longest));
+}
+
+// Whether what was written to `before` is also in `now`: the same file, and nobody has emptied it.
+bool goes_on(int before, int now) {
+  struct stat old_one{}, new_one{};
+  return ::fstat(before, &old_one) == 0 && ::fstat(now, &new_one) == 0 && old_one.st_dev == new_one.st_dev &&
+         old_one.st_ino == new_one.st_ino && new_one.st_size > 0;
 }
 
 }  // namespace
@@ -149,6 +157,8 @@ void AuditLog::run() {
       if (Result<void> opened = open_target(); !opened) {
         log_error("reopening the audit log failed; the old one goes on", {{"error", opened.error().message}});
         fd_ = std::move(before);
+      } else {
+        torn_ = torn_ && goes_on(before.get(), fd_.get());
       }
     }
     for (const Line& line : lines) put(line);

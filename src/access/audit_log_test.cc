@@ -151,6 +151,31 @@ TEST_F(AuditLogTest, ALineThatAFullDiskCutsOffDoesNotSpoilTheNext) {
   EXPECT_TRUE(written[2].starts_with("{\"time\":") && written[2].ends_with("}")) << written[2];
 }
 
+// Whoever reads the new one wants a line of JSON in each; the old one, opened again, goes on behind its part.
+TEST_F(AuditLogTest, OnlyTheFileThatEndsWithinALineGetsAnEmptyOneFirst) {
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const auto signal = std::signal(SIGXFSZ, SIG_IGN);
+  for (const bool moved : {false, true}) {
+    std::filesystem::remove(path("audit"));
+    auto log = AuditLog::open(path("audit"));
+    ASSERT_TRUE(log);
+    const rlimit full{.rlim_cur = 100, .rlim_max = before.rlim_max};
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+    (*log)->write(kEntry);
+    while ((*log)->dropped() == 0) std::this_thread::yield();
+    ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+    if (moved) std::filesystem::rename(path("audit"), path("audit.1"));
+    (*log)->reopen();
+    (*log)->write(kEntry);
+    log->reset();
+    const auto written = lines(path("audit"));
+    ASSERT_EQ(written.size(), moved ? 1u : 2u);
+    EXPECT_TRUE(written.back().starts_with("{\"time\":") && written.back().ends_with("}")) << written.back();
+  }
+  std::signal(SIGXFSZ, signal);
+}
+
 TEST_F(AuditLogTest, OffWritesNothing) {
   auto log = AuditLog::open("off");
   (*log)->write(kEntry);
