@@ -195,6 +195,16 @@ TEST_F(HandOver, AServerThatHangsDoesNotTakeTheTimeOfTheOthers) {
   }
 }
 
+// One that is slow, and would have answered, is not given up as long as there is time for all of them.
+TEST_F(HandOver, WhereThereIsTimeForAllServersEachHasItsWholeTimeOut) {
+  for (const auto& [left, share] : {std::pair(60s, 5'000ms), {6s, 2'033ms}}) {
+    const LockRequest request{.operation = "pull", .resource = "r"};
+    const auto result = client.client->lock(request, client.timing->now() + left);
+    ASSERT_TRUE(result && result->acquired());
+    EXPECT_EQ(client.transport->seen.back().timeout, share) << left.count();
+  }
+}
+
 TEST_F(HandOver, AReleaseGoesToTheNextLeaderAndIsConfirmed) {
   Expected<LockResult> result = client.client->try_lock({.operation = "mutex", .resource = "r"});
   ASSERT_TRUE(result && result->acquired());

@@ -105,9 +105,10 @@ Waiting::Outcome Waiting::ask(Milliseconds wait) {
             .stop = stop_};
   // The server ends a long poll itself, in time; a try that it does not answer ends soon after the deadline.
   if (patient && deadline_ != Steady::time_point::max()) {
-    call.timeout = std::min(call.timeout, time_left(call.timeout) + Milliseconds(100));
+    Milliseconds most = time_left(Milliseconds::max()) + Milliseconds(100);
     // Of several servers the first may hang: that must not take the time of the others.
-    if (wait.count() == 0) call.timeout = std::max(call.timeout / core_.caller().servers(), kLeastTry);
+    if (wait.count() == 0) most = std::max(most / core_.caller().servers(), kLeastTry);
+    call.timeout = std::min(call.timeout, most);
   }
   last_asked_ = core_.timing().now();
   const auto reply = core_.caller().call(call);
