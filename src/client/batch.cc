@@ -58,17 +58,29 @@ bool unwanted(const Expected<LockResult>& result) {
   return !result && result.error().code == ErrorCode::busy && result.error().reason.empty();
 }
 
+// What becomes of the round trips behind one that no server has answered, after all retries.
+enum class Rest : uint8_t { unsent, sent };
+
 // Every element of `bodies` in round trips of at most 1,000; a round trip that fails, fails for its elements.
+// Those of one that was not sent have the error of the one that ended it.
 template <class T, class Each>
-void call_batch(client::Caller& caller, BatchBodies bodies,
+void call_batch(client::Caller& caller, BatchBodies bodies, Rest rest,
                 std::optional<std::vector<BatchElement<T>>> (*read)(std::string_view), Each each) {
   size_t index = 0;
+  std::optional<ClientError> away;
   for (BatchBodies::Body& body : bodies.take()) {
+    if (away) {
+      for (size_t i = 0; i < body.count; ++i, ++index)
+        each(index, nullptr, LockClient::Clock::time_point{}, *away, false);
+      continue;
+    }
     const auto reply = caller.call({.target = "/batch", .body = std::move(body.text)});
     Expected<std::vector<BatchElement<T>>> answers = client::read_reply(reply, read);
     if (answers && answers->size() != body.count) {
       answers = std::unexpected(client::not_turnstile(reply->server, 200));
     }
+    if (rest == Rest::unsent && !answers && answers.error().code == ErrorCode::unavailable)
+      away = answers.error();
     for (size_t i = 0; i < body.count; ++i, ++index) {
       if (!answers) {
         each(index, nullptr, LockClient::Clock::time_point{}, answers.error(),
@@ -126,7 +138,7 @@ Expected<std::vector<Expected<LockResult>>> LockClient::try_lock_all(
     locks.add(client::lock_body({.who = requesters[i], .request = requests[i]}, "lock"));
   }
   bool answered = batched.empty();
-  call_batch(core_->caller(), std::move(locks), client::read_lock_batch,
+  call_batch(core_->caller(), std::move(locks), Rest::unsent, client::read_lock_batch,
              [&](size_t index, const LockAnswer* answer, Clock::time_point sent_at, const ClientError& error,
                  bool maybe_done) {
                const size_t i = batched[index];
@@ -172,8 +184,9 @@ Expected<std::vector<Expected<Released>>> LockClient::release_all(std::vector<Ho
     maybe_done.push_back(attempt.maybe_done);
     batched.push_back(i);
   }
+  // Others wait for each of these, and whoever holds it has ended it: all are tried.
   call_batch(
-      core_->caller(), std::move(unlocks), client::read_unlock_batch,
+      core_->caller(), std::move(unlocks), Rest::sent, client::read_unlock_batch,
       [&](size_t index, Released* released, Clock::time_point, const ClientError& error, bool lost_answer) {
         client::Unlocked outcome =
             released != nullptr ? client::Unlocked{.released = std::move(*released)}
@@ -197,7 +210,7 @@ Expected<std::vector<Expected<ReferenceStatus>>> LockClient::add_references(
     adds.add(client::reference_body(resources[i], node_id(), "refs/add"));
   }
   bool answered = batched.size() < resources.size() || resources.empty();
-  call_batch(core_->caller(), std::move(adds), client::read_references_batch,
+  call_batch(core_->caller(), std::move(adds), Rest::unsent, client::read_references_batch,
              [&](size_t index, ReferenceStatus* added, Clock::time_point, const ClientError& error, bool) {
                answered = answered || added != nullptr || error.code != ErrorCode::unavailable;
                if (added != nullptr)

@@ -232,6 +232,33 @@ TEST(Requests, ThatNoServerWouldTakeAreRefusedHereAndCostOthersNothing) {
   EXPECT_EQ((*added)[1].error().code, ErrorCode::invalid);
 }
 
+// Each batch would wait for all time-outs of all retries again.
+TEST(Requests, OfManyTheRestIsNotSentWhenNoServerHasAnswered) {
+  TestClient test;
+  test.transport->otherwise = [](const Exchange&) { return silent(); };
+  const std::vector<std::string> names(2'500, "r");
+  EXPECT_EQ(test.client->add_references(names).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(test.transport->count, 6u) << "one batch, and its retries";
+  std::string answers = R"({"answers":[)";
+  for (int i = 0; i < 1'000; ++i)
+    answers += std::string(i > 0 ? "," : "") + R"({"status":200,"resource_id":"r","count":1,"nodes":["me"]})";
+  test.transport->then(answer(200, answers + "]}"));
+  const auto added = test.client->add_references(names);
+  ASSERT_TRUE(added && added->size() == names.size());
+  EXPECT_TRUE((*added)[999]);
+  EXPECT_EQ((*added)[1'000].error().code, ErrorCode::unavailable);
+  EXPECT_EQ((*added)[2'499].error().message, (*added)[1'000].error().message);
+  EXPECT_EQ(test.transport->count, 13u);
+}
+
+TEST(TryLock, OfManyAsksNoMoreWhenNoServerHasAnswered) {
+  TestClient test({.max_retries = 0});
+  test.transport->then(silent());
+  EXPECT_EQ(test.client->try_lock_all(std::vector(2'500, kRequest)).error().code, ErrorCode::unavailable);
+  for (size_t i = 1; i < test.transport->seen.size(); ++i)  // what may have been granted is given back
+    EXPECT_TRUE(has(test.transport->seen[i].body, R"("call":"cancel")")) << i;
+}
+
 TEST(Lock, TellsWhereItStandsAtMostOnceASecond) {
   TestClient test;
   std::vector<WaitingStatus> told;
