@@ -204,6 +204,30 @@ TEST_F(Keeping, ANewHoldOfAShorterLeaseInterruptsARenewalInFlightButNotTheNextOn
   test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
 }
 
+// Whoever reports progress while the hold is let go may add it late.
+TEST_F(Keeping, AHoldThatIsGoneDoesNotTakeThePlaceOfOneAtTheSameAddress) {
+  const auto caller = std::make_shared<Caller>(ClientSettings{}, test.transport, test.timing);
+  const auto keeper = std::make_shared<Keeper>(caller, false);
+  Hold::State::Granted granted;
+  granted.lease = 10s;
+  granted.sent_at = test.timing->now();
+  alignas(Hold::State) std::byte place[sizeof(Hold::State)];
+  const auto make = [&] {
+    return std::shared_ptr<Hold::State>(new (place) Hold::State(granted, caller, keeper),
+                                        [](Hold::State* state) { state->~State(); });
+  };
+  auto gone = make();
+  gone->detach();
+  keeper->add(gone);
+  gone.reset();
+  const auto next = make();
+  keeper->add(next);
+  test.timing->advance(4s);
+  test.transport->then(answer(200, kRenewed));
+  keeper->step();
+  EXPECT_EQ(last().target, "/renew");
+}
+
 TEST_F(Keeping, AHoldWithoutALeaseIsBelievedUntilItIsReleased) {
   test.transport->then(answer(200, kAcquired));
   Hold endless = take(0ms);

@@ -26,7 +26,7 @@ class Keeper::Shared {
   using Renewals = std::vector<Hold::State::Renewal>;
   using Holds = std::vector<std::shared_ptr<Hold::State>>;
 
-  Holds holds() const;
+  Holds holds();
   struct Time {
     Milliseconds all;    // for all tries of one renewal
     Milliseconds a_try;  // for one of them
@@ -55,7 +55,10 @@ class Keeper::Shared {
 // False: it was there.
 bool Keeper::Shared::add(const std::shared_ptr<Hold::State>& state) {
   const Locked lock(mutex_);
-  return states_.try_emplace(state.get(), state).second;
+  std::weak_ptr<Hold::State>& place = states_[state.get()];
+  const bool is_new = place.expired();  // also one that was at the same address, and is gone
+  place = state;
+  return is_new;
 }
 
 void Keeper::Shared::remove(const Hold::State* state) {
@@ -84,13 +87,18 @@ void Keeper::Shared::end() {
   changed_.notify_all();
 }
 
-Keeper::Shared::Holds Keeper::Shared::holds() const {
+Keeper::Shared::Holds Keeper::Shared::holds() {
   const Locked lock(mutex_);
   Holds all;
   all.reserve(states_.size());
-  for (const auto& [address, state] : states_) {
-    if (auto alive = state.lock()) all.push_back(std::move(alive));
-  }
+  // One that was added while it was let go (a release that was refused, progress) is still there when it is
+  // gone.
+  std::erase_if(states_, [&](const auto& entry) {
+    auto alive = entry.second.lock();
+    if (!alive) return true;
+    all.push_back(std::move(alive));
+    return false;
+  });
   return all;
 }
 
