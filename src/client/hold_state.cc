@@ -126,8 +126,10 @@ Expected<Released> Hold::State::finish_release(Unlocked outcome) {
       outcome_ = outcome.released;
       if (!outcome.released) lost_ = true;
       bond.swap(bond_);
-    } else if (outcome.released.error().code == ErrorCode::invalid && !maybe_done_) {
+    } else if (outcome.released.error().code == ErrorCode::invalid) {
       // The server takes no such result: the hold goes on as if nobody had asked, until there is another one.
+      // A try whose answer was lost had the same one, and was refused, too; should that server have had other
+      // limits, the next release finds no hold, and maybe_done_ says why.
       result_.reset();
       ended_ = false;
       keeper = keeper_;
