@@ -54,7 +54,7 @@ def text_of(name):
         return None
     if name == "micro":
         body = micro_text(result)
-    elif name in ("memory", "client", "content"):
+    elif name in ("memory", "client", "content", "tls"):
         body = tables.as_markdown(result["rows"])
     elif name == "growth":
         body = (f"Pairs a second ({result['options']['store']} store):\n\n{tables.as_markdown(result['pairs'])}\n\n"

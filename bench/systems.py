@@ -312,6 +312,8 @@ def make_peer(peer, directory):
 # What each peer needs from Debian, by the file that shows it is there.
 PACKAGES = {
     "nginx": {"nginx-light": "/usr/sbin/nginx"},
+    "tls": {"libssl-dev": "/usr/include/openssl/ssl.h", "slowhttptest": "/usr/bin/slowhttptest",
+            "testssl.sh": "/usr/bin/testssl"},
     "redis": {"redis-server": "/usr/bin/redis-server"},
     "redis-aof": {"redis-server": "/usr/bin/redis-server"},
     "etcd1": {"etcd-server": "/usr/bin/etcd", "golang-go": "/usr/bin/go",
