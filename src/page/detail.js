@@ -19,8 +19,9 @@ export class Detail {
   #timer = null;
   #opener = null;
 
-  constructor(api, {onBreak, onClose}) {
-    Object.assign(this, {api, onBreak, onClose});
+  // onLost(lane): the keyboard has closed it, and the link that opened it is not there any more.
+  constructor(api, {onBreak, onClose, onLost}) {
+    Object.assign(this, {api, onBreak, onClose, onLost});
     setInterval(() => this.#tick(), 1000);
   }
 
@@ -30,25 +31,27 @@ export class Detail {
 
   open(lane) {
     if (this.#wanted?.type === lane.type && this.#wanted?.resource_id === lane.resource_id) return;
-    this.#opener = document.activeElement;
+    if (!this.#panel.contains(document.activeElement)) this.#opener = document.activeElement;
     this.#wanted = lane;
     this.#parts.clear();
     this.#panel.hidden = false;
     document.body.classList.add('has-detail');
     this.#head = this.#makeHead(lane);
     arrange(this.#panel, [this.#head]);
-    // Where it covers everything else, the focus must be in it.
-    if (getComputedStyle(this.#panel).position === 'fixed') byId('detail-heading').focus();
+    // Where it covers everything else, the focus must be in it. Who opens it with the keyboard wants to go on in it.
+    if (getComputedStyle(this.#panel).position === 'fixed' || this.#opener.matches('a:focus-visible')) byId('detail-heading').focus({preventScroll: true});
     this.refresh();
   }
 
   close() {
     if (!this.#wanted) return;
+    const [lane, lost] = [this.#wanted, Boolean(this.#panel.querySelector(':focus-visible'))];
     this.#wanted = null;
     this.#panel.hidden = true;
     document.body.classList.remove('has-detail');
     clearTimeout(this.#timer);
-    if (this.#opener?.isConnected) this.#opener.focus({preventScroll: true});
+    if (this.#opener.isConnected && this.#opener !== document.body) this.#opener.focus({preventScroll: true});
+    else if (lost) this.onLost(lane);
   }
 
   concerns(event) {

@@ -4,20 +4,21 @@
 // pages out of view are left as they were until somebody scrolls there.
 
 const PAGE = 200;
-const LARGEST = 1000;  // of a list that is sorted by something else than names, which has no further pages
+const LARGEST = 1000;  // on the way to the end; and of a list that is sorted by something else than names, which has no further pages
 
 export const keyOf = (lane) => `${lane.type}\n${lane.resource_id}`;
 const order = (a, b) => (a.resource_id === b.resource_id ? compare(a.type, b.type) : compare(a.resource_id, b.resource_id));
 // The server compares bytes of UTF-8, which is the order of code points, not of UTF-16.
 function compare(a, b) {
-  const [x, y] = [Array.from(a), Array.from(b)];
-  for (let i = 0; i < Math.min(x.length, y.length); ++i)
-    if (x[i] !== y[i]) return x[i].codePointAt(0) - y[i].codePointAt(0);
-  return x.length - y.length;
+  const length = Math.min(a.length, b.length);
+  let i = 0;
+  while (i < length && a[i] === b[i]) ++i;
+  return i < length ? rank(a.charCodeAt(i)) - rank(b.charCodeAt(i)) : a.length - b.length;
 }
+const rank = (unit) => (unit < 0xd800 ? unit : unit < 0xe000 ? unit + 0x2000 : unit - 0x800);  // surrogates come last
 
 export class LockList {
-  #pages = [];  // {cursor, lanes, next}
+  #pages = [];  // {cursor, limit, lanes, next}
   #query = {};
   #generation = 0;  // answers to an earlier query are dropped
   lanes = [];
@@ -46,26 +47,29 @@ export class LockList {
     let at = 0;
     for (let i = 0; i === 0 || i < this.#pages.length; ++i) {
       const length = this.#pages[i]?.lanes.length ?? 0;
-      if (i === 0 || (at < to && at + length > from)) await this.#read(i, this.#pages[i]?.cursor ?? '', generation);
+      if (i === 0 || (at < to && at + length > from)) await this.#read(i, this.#pages[i]?.cursor ?? '', generation, this.#pages[i]?.limit);
       if (generation !== this.#generation) return;
       at += length;
     }
     this.#join();
   }
 
-  async readMore() {
+  async readMore(toEnd) {
     const generation = this.#generation;
-    const cursor = this.#pages.at(-1)?.next;
-    if (cursor) await this.#read(this.#pages.length, cursor, generation);
-    if (generation === this.#generation) this.#join();
+    const [index, cursor] = [this.#pages.length, this.#pages.at(-1)?.next];
+    if (!cursor) return;
+    await this.#read(index, cursor, generation, toEnd ? LARGEST : PAGE);
+    if (generation !== this.#generation) return;
+    const last = this.lanes.at(-1);
+    this.lanes = this.lanes.concat(this.#pages[index].lanes.filter((lane) => !last || order(last, lane) < 0));
   }
 
-  async #read(index, cursor, generation) {
+  async #read(index, cursor, generation, limit = this.#query.limit) {
     const began = performance.now();
-    const answer = await this.api.get('/locks', {...this.#query, cursor, count: index === 0 ? 1 : ''});
+    const answer = await this.api.get('/locks', {...this.#query, limit, cursor, count: index === 0 ? 1 : ''});
     if (generation !== this.#generation) return;
     this.took = performance.now() - began;
-    const page = {cursor, lanes: answer.locks, next: answer.next_cursor ?? null};
+    const page = {cursor, limit, lanes: answer.locks, next: answer.next_cursor ?? null};
     // A page that now ends elsewhere moves the beginning of the next.
     if (this.#pages[index + 1] && page.next !== this.#pages[index].next) {
       if (page.next) this.#pages[index + 1].cursor = page.next;

@@ -21,11 +21,12 @@ const api = new Api(askCredential);
 const connection = new Connection(api);
 const list = new LockList(api);
 const linkTo = (lane) => hashOf({...route, type: lane.type, resource: lane.resource_id});
-const rows = new Rows({linkTo, onView: readMoreIfNeeded});
+const rows = new Rows({linkTo, onView: readMoreIfNeeded, onEnd: readAll});
 const feed = new Feed({linkTo});
 const detail = new Detail(api, {
   onBreak: (lane) => askBreak(api, lane, () => { listSoon(); detail.refresh(); }),
   onClose: () => go({type: '', resource: ''}),
+  onLost: (lane) => rows.focusLane(lane),
 });
 const follow = new Follow(api, {
   onEvents(entries) {
@@ -230,13 +231,21 @@ function showProblem(message) {
 
 const isFiltered = () => Boolean(route.q || route.node || route.op || route.state !== 'active');
 
-let readingMore = false;
-async function readMoreIfNeeded() {
-  if (readingMore || !list.hasMore || rows.window().to < list.lanes.length - 60) return;
-  readingMore = true;
-  await list.readMore().then(() => rows.set(list.lanes)).catch(() => {});
-  readingMore = false;
-  byId('more').hidden = !list.hasMore;
+let readingMore = null;  // whether there was an answer
+function readMore(toEnd) {
+  readingMore ??= list.readMore(toEnd).then(() => rows.set(list.lanes)).then(() => true, () => false).finally(() => {
+    readingMore = null;
+    byId('more').hidden = !list.hasMore;
+  });
+  return readingMore;
+}
+
+function readMoreIfNeeded() {
+  if (list.hasMore && rows.window().to >= list.lanes.length - 60) readMore(false);
+}
+
+async function readAll(signal) {
+  while (list.hasMore && !signal.aborted && await readMore(true)) { /* the next thousand */ }
 }
 
 // --- the address, filters and keys

@@ -1,5 +1,5 @@
 // The table of locks. Only the rows in view are there, however many there are: each has the same height, and two empty rows
-// stand for all that is above and below.
+// stand for all that is above and below. To the Tab key they are one thing, however many there are: arrows and their like move in it.
 
 import {byId, h, setAttribute, setText} from '/page/dom.js';
 import {bytes, count, duration, serverNow, split} from '/page/format.js';
@@ -29,11 +29,13 @@ export class Rows {
   #below = h('tr', {class: 'space', 'aria-hidden': 'true'}, h('td'));
   #body = byId('rows');
   #height = 0;
+  #stop = '';  // key of the row that Tab reaches
   selected = '';
 
-  // linkTo(lane): the address that selects it. onView(): other rows are in view.
-  constructor({linkTo, onView}) {
-    Object.assign(this, {linkTo, onView});
+  // linkTo(lane): the address that selects it. onView(): other rows are in view. onEnd(): reads all the others, if the reader
+  // stays until they are there.
+  constructor({linkTo, onView, onEnd}) {
+    Object.assign(this, {linkTo, onView, onEnd});
     this.#body.append(this.#above, this.#below);
     let waiting = false;
     const later = () => {
@@ -44,6 +46,7 @@ export class Rows {
     addEventListener('scroll', later, {passive: true});
     addEventListener('resize', () => { this.#height = 0; later(); });
     this.#body.addEventListener('keydown', (event) => this.#onKey(event));
+    this.#body.addEventListener('focusin', (event) => this.#stopAt(keyOf(this.#lanes[placeOf(event.target.closest('tr'))])));
   }
 
   set(lanes) {
@@ -58,11 +61,12 @@ export class Rows {
     const first = Math.max(0, Math.floor(-top / this.#height) - AROUND);
     const shown = Math.ceil(innerHeight / this.#height) + 2 * AROUND;
     const from = Math.min(first, Math.max(0, this.#lanes.length - shown));
-    return {from, to: Math.min(this.#lanes.length, from + shown)};
+    const to = Math.min(this.#lanes.length, from + shown);
+    return {from, to, inView: Math.max(from, Math.min(to - 1, Math.ceil(-top / this.#height)))};
   }
 
   draw() {
-    const {from, to} = this.window();
+    const {from, to, inView} = this.window();
     const wanted = this.#lanes.slice(from, to);
     const keys = new Set(wanted.map(keyOf));
     const focused = document.activeElement.closest('tr.lane');
@@ -85,11 +89,36 @@ export class Rows {
     this.#below.firstChild.style.height = `${(this.#lanes.length - to) * this.#height}px`;
     setAttribute(byId('table'), 'aria-rowcount', this.#lanes.length + 1);
     if (focused && !focused.contains(document.activeElement)) this.#focusAgain(focused);
+    this.#stopAt([this.#stop, this.selected].find((key) => keys.has(key)) ?? keyOf(this.#lanes[inView] ?? {}));
+  }
+
+  #stopAt(key) {
+    this.#stop = key;
+    for (const [each, row] of this.#shown) setAttribute(row.link, 'tabindex', each === key ? 0 : -1);
+  }
+
+  // The row at this place, or the one of this lane, has the focus and is in view.
+  focus(place) {
+    const key = keyOf(this.#lanes[place]);
+    if (!this.#shown.has(key)) {
+      const {top} = this.#above.getBoundingClientRect();
+      scrollTo({top: scrollY + top + place * this.#height - innerHeight / 2, behavior: 'instant'});
+      this.draw();
+    }
+    const row = this.#shown.get(key);
+    row?.link.focus({preventScroll: true});
+    row?.element.scrollIntoView({block: 'nearest'});
+  }
+
+  // Whoever comes back from a lock whose row has left the document meanwhile.
+  focusLane(lane) {
+    const place = this.#lanes.findIndex((one) => keyOf(one) === keyOf(lane));
+    if (place >= 0) this.focus(place);
   }
 
   // A row that was moved loses the focus. When it is gone, the one in its place has it.
   #focusAgain(row) {
-    const place = Math.min(row.getAttribute('aria-rowindex') - 2, this.#lanes.length - 1);
+    const place = Math.min(placeOf(row), this.#lanes.length - 1);
     const heir = row.isConnected ? row : this.#shown.get(keyOf(this.#lanes[place] ?? {}))?.element;
     heir?.querySelector('a').focus({preventScroll: true});
   }
@@ -99,18 +128,27 @@ export class Rows {
     for (const row of this.#shown.values()) row.tick();
   }
 
-  #onKey(event) {
-    const step = {ArrowDown: 1, ArrowUp: -1}[event.key];
-    const row = event.target.closest('tr');
-    if (!step || !row) return;
-    const next = step > 0 ? row.nextElementSibling : row.previousElementSibling;
-    const link = next?.querySelector('a');
-    if (!link) return;
+  async #onKey(event) {
+    const row = event.target.closest('tr.lane');
+    if (!row || event.altKey || event.ctrlKey || event.metaKey || event.shiftKey) return;
+    const at = placeOf(row), last = this.#lanes.length - 1;
+    const page = Math.max(1, Math.floor(innerHeight / this.#height) - 4);  // the headings hide some
+    const to = {ArrowDown: at + 1, ArrowUp: at - 1, PageDown: at + page, PageUp: at - page, Home: 0, End: last}[event.key];
+    if (to === undefined) return;
     event.preventDefault();
-    link.focus({preventScroll: true});
-    next.scrollIntoView({block: 'nearest'});
+    this.focus(Math.max(0, Math.min(to, last)));
+    if (event.key !== 'End') return;
+    // There may be thousands that have not been read; who presses another key, or clicks, has thought better of it.
+    const left = new AbortController();
+    for (const name of ['keydown', 'pointerdown']) addEventListener(name, (other) => other !== event && left.abort(), {signal: left.signal});
+    await this.onEnd(left.signal);
+    if (left.signal.aborted) return;
+    left.abort();
+    this.focus(this.#lanes.length - 1);
   }
 }
+
+const placeOf = (row) => row.getAttribute('aria-rowindex') - 2;
 
 class Row {
   constructor() {

@@ -165,6 +165,62 @@ test('a selected lock shows its queue in order and who uses it; the keyboard rea
   await page.locator('#detail').waitFor({state: 'hidden'});
 }));
 
+test('Tab passes ten thousand rows as one stop: keys move in them, and a lock that the keyboard opens has the focus until it is closed', async () => {
+  const own = await new Server([], 'memory').start();
+  try {
+    await own.fill(10000);
+    await withPage({server: own}, async (page) => {
+      const focused = (what) => page.waitForFunction((wanted) => document.activeElement.textContent === wanted || document.activeElement.id === wanted, what);
+      const name = (i) => `bulk/${String(i).padStart(6, '0')}`;
+      await row(page, name(0)).waitFor();
+      assert.equal(await page.locator('tr.lane a[tabindex="0"]').count(), 1);
+      await page.locator('[name=sort]').focus();
+      await page.keyboard.press('Tab');
+      await focused(name(0));
+      await page.keyboard.press('ArrowDown');
+      await page.keyboard.press('Enter');
+      await focused('detail-heading');
+      await page.keyboard.press('Tab');
+      await focused('detail-close');
+      await page.keyboard.press('Enter');
+      await focused(name(1));
+      await page.keyboard.press('Enter');
+      await focused('detail-heading');
+      await page.keyboard.press('Shift+Tab');
+      await focused(name(1));
+      await page.keyboard.press('Tab');
+      await page.keyboard.press('Escape');
+      await focused(name(1));
+      await page.keyboard.press('PageDown');
+      await page.waitForFunction(() => Number(document.activeElement.closest('tr')?.getAttribute('aria-rowindex')) > 8);
+      await page.keyboard.press('PageUp');
+      await focused(name(1));
+      await page.keyboard.press('End');
+      await focused(name(9999));
+      assert.equal(await page.locator('tr.lane a[tabindex="0"]').count(), 1);
+      const box = await page.evaluate(() => { const {top, bottom} = document.activeElement.getBoundingClientRect(); return [top, innerHeight - bottom]; });
+      assert.ok(box.every((space) => space >= 0), `${box}`);
+      await page.keyboard.press('Enter');
+      await focused('detail-heading');
+      await page.evaluate(() => scrollTo(0, 0));
+      await row(page, name(0)).waitFor();
+      await page.keyboard.press('Escape');
+      await focused(name(9999));
+      await page.keyboard.press('Home');
+      await focused(name(0));
+      await page.evaluate(() => scrollTo(0, 3000 * 54));
+      await row(page, name(3005)).waitFor();
+      await page.locator('[name=sort]').focus({preventScroll: true});
+      await page.evaluate(() => scrollTo(0, 3000 * 54));
+      await row(page, name(3005)).waitFor();
+      await page.keyboard.press('Tab');
+      await page.waitForFunction(() => /^bulk\/0029|^bulk\/0030/.test(document.activeElement.textContent));
+    });
+  } finally {
+    await own.remove();
+  }
+});
+
 test('a lock that changes all the time may be read: a selection stays, the button stays, and it is not asked about at each change',
   () => withPage({hash: '#type=job&resource=restless'}, async (page) => {
     const {token} = await server.lock('job', 'restless', 'node-a', {lease_ms: 600000});
