@@ -59,9 +59,9 @@ const tiles = Object.fromEntries(SUMS.map(([name, title, tone, hint]) => {
   return [name, value];
 }));
 
-// Each pull that was skipped is a download that did not happen.
-const saved = h('dd', {class: 'saved'});
-tiles.skips.after(saved);
+// Not the downloads that did not happen: a requester that asks again is told so again.
+const pullsSkipped = h('dd', {class: 'of-these'});
+tiles.skips.after(pullsSkipped);
 
 const charts = {
   flow: new Chart({title: 'Granted, skipped', unit: '/s', series: [
@@ -92,7 +92,7 @@ function showSummary(summary) {
   for (const [name, value] of Object.entries({...summary, skips}))
     if (tiles[name]) setText(tiles[name], count(value));
   const pulls = summary.operations.find((one) => one.type === 'pull')?.skips ?? 0;
-  setText(saved, pulls === 0 ? '' : `${count(pulls)} ${pulls === 1 ? 'download' : 'downloads'} saved`);
+  setText(pullsSkipped, pulls === 0 ? '' : `${count(pulls)} ${pulls === 1 ? 'pull' : 'pulls'}`);
   tiles.references.parentElement.hidden = summary.references === undefined;
   setText(byId('uptime'), `up ${duration(summary.uptime_ms)}`);
   showOperations(summary.operations);

@@ -64,13 +64,14 @@ test('what is held and waited for appears, and changes as it changes', () => wit
   assert.match(await text(line), /pull done by node-a/);
 }));
 
-test('a pull that is skipped is a download saved', () => withPage({}, async (page) => {
-  const {token} = await server.lock('pull', 'saved/layer', 'node-a');
-  await server.unlock('pull', 'saved/layer', 'node-a', {token});
-  const saved = page.locator('.sum .saved');
-  const before = parseInt(await text(saved), 10) || 0;
-  for (const node of ['node-b', 'node-c']) assert.equal((await server.lock('pull', 'saved/layer', node)).skip, true);
-  await page.locator('.sum .saved', {hasText: `${before + 2} downloads saved`}).waitFor();
+test('skips of pulls are counted as such, also those of one requester that asks again', () => withPage({}, async (page) => {
+  const {token} = await server.lock('pull', 'skipped/layer', 'node-a');
+  await server.unlock('pull', 'skipped/layer', 'node-a', {token});
+  const skipped = page.locator('.sum .of-these');
+  const before = parseInt(await text(skipped), 10) || 0;
+  for (const node of ['node-b', 'node-b', 'node-c']) assert.equal((await server.lock('pull', 'skipped/layer', node)).skip, true);
+  await page.locator('.sum .of-these', {hasText: new RegExp(`^${before + 3} pulls$`)}).waitFor();
+  assert.match(await text(page.locator('.sum', {has: page.locator('.of-these')})), /^Skipped/);
 }));
 
 test('a failure says why, in the feed and to whoever takes over', () => withPage({}, async (page) => {
