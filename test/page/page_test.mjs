@@ -618,6 +618,23 @@ test('nothing is cut off at any width, and no hidden column takes a place', asyn
   });
 });
 
+test('however long a type and a resource are, a lock can be closed', async () => {
+  const type = 'x'.repeat(64), resource = 'long/' + 'y'.repeat(1000);
+  await server.lock(type, resource, 'node-a');
+  await withPage({hash: `#type=${type}&resource=${resource}`}, async (page) => {
+    for (const width of [1360, 390]) {
+      await page.setViewportSize({width, height: 860});
+      await page.locator('#detail .facts').waitFor();
+      const [panel, head, button] = await page.evaluate(() => ['#detail', '#detail .kicker', '#detail-close']
+        .map((one) => document.querySelector(one).getBoundingClientRect().right));
+      assert.ok(button <= Math.min(panel, width), `at ${width} px it ends at ${button}, the panel at ${panel}`);
+      assert.ok(head < button, `at ${width} px the type ends at ${head}`);
+    }
+    await page.locator('#detail-close').click();
+    await page.locator('#detail').waitFor({state: 'hidden'});
+  });
+});
+
 test('a name that turns the text around turns nothing but itself, and what is not of today has its date', () => withPage({hash: '#type=once&resource=turns'}, async (page) => {
   await server.lock('once', 'turns', 'node-\u202ea');
   await server.unlock('once', 'turns', 'node-\u202ea');
