@@ -678,7 +678,7 @@ test('ten thousand rows scroll, a few of them there at a time', async () => {
 
 for (const colorScheme of ['light', 'dark'])
   for (const width of [1360, 390])
-    test(`axe finds nothing serious (${colorScheme}, ${width} px)`, () => withPage({colorScheme, viewport: {width, height: 860}, hash: '#type=pull&resource=judged'}, async (page) => {
+    test(`axe finds nothing serious (${colorScheme}, ${width} px)`, () => withPage({colorScheme, viewport: {width, height: 860}, hash: '#type=pull&resource=judged', expected: /ERR_FAILED/}, async (page) => {
       const {token} = await server.lock('pull', 'judged', 'node-a', {lease_ms: 600000, info: 'a text'});
       if (token) await server.post('/renew', {type: 'pull', resource_id: 'judged', node_id: 'node-a', token, done: 1, total: 4});
       await server.lock('pull', 'judged', 'node-b');
@@ -696,7 +696,13 @@ for (const colorScheme of ['light', 'dark'])
       await page.locator('#break').click();
       await judge();
       await page.locator('#break-cancel').click();
+      await page.route('**/summary', (route) => route.abort());
+      await connection(page, 'reconnecting');
+      await judge();
       await page.locator('#detail-close').click();
+      await judge();
+      await page.unroute('**/summary');
+      await connection(page, 'live');
       await judge();
       if (width < 800) {
         await page.locator('#view-activity').click();
