@@ -37,7 +37,7 @@ export function askBreak(api, lane, onDone) {
   const confirm = byId('break-confirm');
   const {type, resource_id, holder: {node_id, token}} = lane;
   byId('break-what').replaceChildren(h('span', {class: 'operation'}, type), ' ', h('span', {class: 'mono'}, resource_id),
-    ', held by ', h('span', {class: 'node'}, node_id));
+    ' Held by ', h('span', {class: 'node'}, node_id));
   problem.textContent = '';
   reason.value = '';
   confirm.disabled = false;

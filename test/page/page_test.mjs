@@ -275,7 +275,7 @@ test('an admin breaks a hold with a reason, after being asked', () => withPage({
   await server.lock('job', 'stuck', 'node-dead');
   await server.lock('job', 'stuck', 'node-next');
   await page.locator('#break').click();
-  assert.match(await text(page.locator('#break-what')), /job stuck, held by node-dead/);
+  assert.match(await text(page.locator('#break-what')), /^job stuck Held by node-dead$/, 'the id has lines of its own');
   await page.locator('#break-cancel').click();
   assert.equal((await (await fetch(`${server.url}/lock/status?type=job&resource_id=stuck`)).json()).holder.node_id, 'node-dead');
   await page.locator('#break').click();
@@ -293,14 +293,14 @@ test('a hold that began after the reader had looked is not broken in the place o
   await page.fill('#break-reason', 'node-first was switched off');
   await server.unlock('job', 'swapped', 'node-first');
   await page.locator('#detail .facts', {hasText: 'node-second'}).waitFor({state: 'attached'});
-  assert.match(await text(page.locator('#break-what')), /held by node-first/);
+  assert.match(await text(page.locator('#break-what')), /Held by node-first/);
   await page.locator('#break-confirm').click();
   await page.locator('#break-error', {hasText: 'now node-second'}).waitFor();
   assert.ok(await page.isDisabled('#break-confirm'));
   assert.equal((await (await fetch(`${server.url}/lock/status?type=job&resource_id=swapped`)).json()).holder.node_id, 'node-second');
   await page.locator('#break-cancel').click();
   await page.locator('#break').click();
-  assert.match(await text(page.locator('#break-what')), /held by node-second/);
+  assert.match(await text(page.locator('#break-what')), /Held by node-second/);
   assert.ok(await page.isEnabled('#break-confirm'));
 }));
 
