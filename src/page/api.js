@@ -14,9 +14,9 @@ export class Api {
   #known = false;    // the server has taken it, or wants none
   #probe = null;     // the call that finds that out; the others wait for it, so that a typing error is one failed log-in
 
-  // askCredential(wasWrong): a promise of what the user typed.
-  constructor(askCredential) {
-    this.askCredential = askCredential;
+  // askCredential(wasWrong): a promise of what the user typed. onLogin(): the server has taken another one.
+  constructor(askCredential, onLogin) {
+    Object.assign(this, {askCredential, onLogin});
   }
 
   async get(path, query = {}, signal = undefined) {
@@ -50,6 +50,7 @@ export class Api {
       try {
         const response = await attempt(target, options, used, patience);
         this.#known = response.status !== 401;
+        if (this.#known && used) this.onLogin();
         if (this.#known) return await good(response);
         this.#credential = await this.askCredential(used !== '');
       } finally {

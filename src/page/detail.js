@@ -16,8 +16,10 @@ export class Detail {
   #head = null;
   #state = h('span', {class: 'state', hidden: true});
   #break = h('button', {type: 'button', id: 'break', class: 'danger quiet', onclick: () => this.onBreak(this.#lane)}, 'Break this hold…');
+  #mayNot = h('p', {class: 'hint'}, 'To break this hold you need the role admin.');
   #timer = null;
   #opener = null;
+  mayBreak = null;  // not known yet
 
   // onLost(lane): the keyboard has closed it, and the link that opened it is not there any more.
   constructor(api, {onBreak, onClose, onLost}) {
@@ -125,7 +127,8 @@ export class Detail {
       section.firstChild,
       progressText({done, total}) && this.#part('progress', {done, total}, progress),
       this.#part('facts', holder, facts),
-      this.#break,
+      this.mayBreak && this.#break,
+      this.mayBreak === false && this.#mayNot,
     ].filter(Boolean));
     return section;
   }

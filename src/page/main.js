@@ -17,7 +17,7 @@ const SUMMARY_EVERY = 2000, SERVERS_EVERY = 5000;
 const LIST_SOON = 150, LIST_EVERY = 3000;
 const FEWEST = 30;  // points of the history that a chart has room for: a minute
 
-const api = new Api(askCredential);
+const api = new Api(askCredential, () => readVersion());
 const connection = new Connection(api);
 const list = new LockList(api);
 const linkTo = (lane) => hashOf({...route, type: lane.type, resource: lane.resource_id});
@@ -150,11 +150,18 @@ async function summaryLoop() {
 
 // --- servers
 
+// What the server is, and what the reader may do: anything, where nobody has to say who asks.
+async function readVersion() {
+  const version = await api.get('/version').catch(() => null);
+  if (version) setText(byId('version'), version.version);
+  if (version) detail.mayBreak = (version.role ?? 'admin') === 'admin';
+  return version;
+}
+
 // Only a server with a store that others share has anything to tell.
 async function serversLoop() {
   for (;;) {
-    const version = await api.get('/version').catch(() => null);
-    if (version) setText(byId('version'), version.version);
+    const version = await readVersion();
     while (version?.settings?.store?.startsWith('etcd')) {
       const servers = await api.get('/servers').catch(() => null);
       if (servers?.mode === 'replicated') showServers(servers);

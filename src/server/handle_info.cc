@@ -30,7 +30,9 @@ constexpr std::string_view kWelcome =
 std::string LoopHandler::version() const {
   const access::Principal* who = admission_.who();
   const bool for_client = who != nullptr && who->role == access::Role::client;
-  const std::string& rest = for_client ? common_.client_version : common_.version;
+  std::string rest = for_client ? common_.client_version : common_.version;
+  // So that a page can leave out what its reader may not do.
+  if (who != nullptr) rest = fmt::format(R"({{"role":"{}",{})", access::name_of(who->role), rest.substr(1));
   if (service_ == nullptr) return rest;
   const auto uptime =
       std::chrono::duration_cast<std::chrono::milliseconds>(service_->now() - service_->began());

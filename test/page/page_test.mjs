@@ -410,15 +410,33 @@ test('asks for a credential once when the server wants one, and keeps it in memo
       assert.equal(await page.inputValue('#credential'), '');
       assert.deepEqual(await page.evaluate(() => [document.cookie, localStorage.length, sessionStorage.length]), ['', 0, 0]);
       await row(page, 'secret-work').locator('a').click();
-      await page.locator('#break').click();
-      await page.fill('#break-reason', 'may I?');
-      await page.locator('#break-confirm').click();
-      await page.locator('#break-error', {hasText: 'needs the role admin'}).waitFor();
-      await page.locator('#break-cancel').click();
+      await page.locator('#detail .hint', {hasText: 'you need the role admin'}).waitFor();
+      assert.equal(await page.locator('#break').count(), 0, 'who may not break is not asked why');
       await page.keyboard.press('Escape');
       await own.unlock('job', 'secret-work', 'node-a');
       await page.locator('#feed li', {hasText: 'secret-work'}).waitFor();
       assert.equal(await page.locator('#credential-dialog').isVisible(), false);
+    });
+  } finally {
+    await own.remove();
+  }
+});
+
+test('an admin who logs in may break, and is told so when that has changed meanwhile', async () => {
+  const admin = secret();
+  const file = credentialsFile([{name: 'root', role: 'admin', secret: admin}]);
+  const own = await new Server(['--credentials', file], 'memory').start();
+  own.credential = admin;
+  try {
+    await own.lock('job', 'held', 'node-a');
+    await withPage({server: own, hash: '#type=job&resource=held', expected: /40[13] \((Unauthorized|Forbidden)\)/}, async (page) => {
+      await page.fill('#credential', admin);
+      await page.keyboard.press('Enter');
+      await page.locator('#break').click();
+      await page.route('**/admin/break', (route) => route.fulfill({status: 403, body: '{"code":"forbidden","error":"no"}'}));
+      await page.fill('#break-reason', 'may I?');
+      await page.locator('#break-confirm').click();
+      await page.locator('#break-error', {hasText: 'needs the role admin'}).waitFor();
     });
   } finally {
     await own.remove();

@@ -157,9 +157,13 @@ class TableTest(AccessCase):
 
     def test_S52_a_client_is_told_of_the_server_what_it_needs(self):
         told = self.as_("node-a").get("/version").body
-        self.assertEqual(set(told), {"life", "uptime_ms", "time", "version", "settings"})
+        self.assertEqual(set(told), {"role", "life", "uptime_ms", "time", "version", "settings"})
         self.assertEqual(told["settings"], {"references": "server", "store": "memory"})
         self.assertIn("credentials", self.as_("reader").get("/version")["settings"])
+
+    def test_S52_version_says_the_role_of_who_asks(self):
+        for name, role in ("node-a", "client"), ("reader", "read"), ("boss", "admin"):
+            self.assertEqual(self.as_(name).get("/version")["role"], role)
 
 
 class CertificateTest(TableTest):

@@ -311,6 +311,8 @@ def who_asks(recorder, operations):
                 client.close()
         page = server.client().call("GET", "/locks", headers={"Origin": "http://evil.example"})
         recorder.keep("GET", "/locks", page.status, page.headers, page.text)
+        version = server.client().call("GET", "/version", headers={"Authorization": "Bearer reader"})
+        recorder.keep("GET", "/version", version.status, version.headers, version.text)
     finally:
         server.remove()
 
