@@ -95,7 +95,7 @@ function showSummary(summary) {
   setText(pullsSkipped, pulls === 0 ? '' : `${count(pulls)} ${pulls === 1 ? 'pull' : 'pulls'}`);
   tiles.references.parentElement.hidden = summary.references === undefined;
   setText(byId('uptime'), `up ${duration(summary.uptime_ms)}`);
-  showOperations(summary.operations);
+  showOperations(summary.operations.filter(({type}) => type !== 'other'));  // that is a sum
   const {step_ms: step, ...past} = summary.history;
   const rate = (numbers) => numbers.map((number) => (1000 * number) / step);
   const points = Math.max(FEWEST, past.grants.length);
@@ -108,12 +108,12 @@ function showSummary(summary) {
   feed.add(summary.endings);
 }
 
-// The filter knows the configured operations; one of the users' own comes by a link.
+// The filter knows the configured operations; one of the users' own comes with its locks, or by a link.
 const operations = new Set();
 function showOperations(all) {
   const select = document.forms.filters.op;
   for (const {type} of [...all, {type: route.op}]) {
-    if (!type || type === 'other' || operations.has(type)) continue;
+    if (!type || operations.has(type)) continue;
     operations.add(type);
     select.append(h('option', {value: type}, type));
   }
@@ -220,6 +220,7 @@ async function readList() {
 
 function showList() {
   rows.set(list.lanes);
+  showOperations(list.lanes);
   const shown = list.lanes.length, all = Math.max(shown, list.matched ?? shown);
   setText(byId('matched'), route.sort && all > shown ? `the first ${count(shown)} of ${count(all)}` : count(all));
   byId('more').hidden = !list.hasMore;

@@ -103,7 +103,12 @@ test('filters find by part of an id, by beginning, node, state and operation, an
     await page.fill('[name=node]', '');
     await page.check('[name=state][value=queued]');
     await shown('find/beta-2');
+    await page.check('[name=state][value=active]');
     await page.fill('[name=q]', 'find');
+    await page.selectOption('[name=op]', 'build');
+    await shown('find/beta');
+    await page.selectOption('[name=op]', '');
+    await page.check('[name=state][value=queued]');
     await page.selectOption('[name=sort]', 'queue');
     await page.locator('#matched', {hasText: /^1$/}).waitFor();
     const address = page.url();
