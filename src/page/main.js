@@ -98,7 +98,8 @@ function showSummary(summary) {
   showOperations(summary.operations.filter(({type}) => type !== 'other'));  // that is a sum
   const {step_ms: step, ...past} = summary.history;
   const rate = (numbers) => numbers.map((number) => (1000 * number) / step);
-  const points = Math.max(FEWEST, past.grants.length);
+  const points = Math.max(FEWEST, past.grants.length), minutes = Math.round((points * step) / 60000);
+  setText(byId('charts-heading'), minutes === 1 ? 'Last minute' : `Last ${minutes} minutes`);
   charts.flow.show([rate(past.grants), rate(past.skips)], step, points);
   // Its last point is what the tiles say.
   charts.load.show([[...past.held, summary.held], [...past.waiting, summary.waiting]].map((row) => row.slice(-points)), step, points);

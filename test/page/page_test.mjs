@@ -74,6 +74,30 @@ test('skips of pulls are counted as such, also those of one requester that asks 
   assert.match(await text(page.locator('.sum', {has: page.locator('.of-these')})), /^Skipped/);
 }));
 
+test('it says how far back the charts reach, and what ^ finds', () => withPage({hash: '#q=nothing'}, async (page) => {
+  await page.locator('#charts-heading', {hasText: /^Last (minute|\d minutes)$/}).waitFor();
+  const long = await (await fetch(`${server.url}/summary`)).json();
+  for (const [name, values] of Object.entries(long.history)) if (Array.isArray(values)) long.history[name] = Array(150).fill(1);
+  await page.route('**/summary', (route) => route.fulfill({json: {...long, history: {...long.history, step_ms: 2000}}}));
+  await page.locator('#charts-heading', {hasText: /^Last 5 minutes$/}).waitFor();
+  await page.fill('[name=q]', '');
+  for (const width of [1360, 1024, 390]) {
+    await page.setViewportSize({width, height: 800});
+    const [hint, cut] = await page.evaluate(() => {
+      const pen = document.createElement('canvas').getContext('2d');
+      const cut = [...document.querySelectorAll('.filters input[type="search"], .filters select')].map((one) => {
+        const style = getComputedStyle(one), shown = one.placeholder ?? one.selectedOptions[0].text;
+        pen.font = `${style.fontSize} ${style.fontFamily}`;
+        const room = one.clientWidth - parseFloat(style.paddingLeft) - parseFloat(style.paddingRight), wanted = pen.measureText(shown).width;
+        return wanted > room ? `${shown}: ${wanted} in ${room}` : '';
+      });
+      return [document.querySelector('[name=q]').placeholder, cut.filter(Boolean)];
+    });
+    assert.match(hint, /\^start/);
+    assert.deepEqual(cut, [], `${width} px`);
+  }
+}));
+
 test('a failure says why, in the feed and to whoever takes over', () => withPage({}, async (page) => {
   await server.lock('job', 'fails', 'node-a');
   await server.unlock('job', 'fails', 'node-a', {success: false, error: 'disk full on /var'});
