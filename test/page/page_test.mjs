@@ -665,6 +665,23 @@ test('nothing is cut off at any width, and no hidden column takes a place', asyn
   });
 });
 
+test('the times of all rows stand below each other, with a queue and without, with progress and without', async () => {
+  await server.lock('job', 'edge/plain', 'node-a');
+  await server.lock('job', 'edge/queue', 'node-a');
+  for (let i = 0; i < 12; ++i) await server.lock('job', 'edge/queue', `waits-${i}`);
+  const {token} = await server.lock('job', 'edge/progress', 'node-a', {lease_ms: 600000});
+  await server.post('/renew', {type: 'job', resource_id: 'edge/progress', node_id: 'node-a', token, done: 1, total: 3});
+  await withPage({hash: '#q=edge/'}, async (page) => {
+    await page.locator('tr.lane progress:not([hidden])').waitFor();
+    for (const width of [390, 768]) {
+      await page.setViewportSize({width, height: 800});
+      const edges = await page.evaluate(() => [...document.querySelectorAll('tr.lane .time')].map((one) => Math.round(one.getBoundingClientRect().right)));
+      assert.equal(edges.length, 3);
+      assert.equal(new Set(edges).size, 1, `${width} px: ${edges}`);
+    }
+  });
+});
+
 test('however long a type and a resource are, a lock can be closed', async () => {
   const type = 'x'.repeat(64), resource = 'long/' + 'y'.repeat(1000);
   await server.lock(type, resource, 'node-a');
