@@ -6,7 +6,7 @@ import {clock, split} from '/page/format.js';
 const MOST = 40;
 
 const WORDS = {
-  completed: ['ok', 'done by'], failed: ['bad', 'failed on'], expired: ['bad', 'lost by'], broken: ['bad', 'broken, was held by'],
+  completed: ['ok', 'done by'], failed: ['bad', 'failed on'], expired: ['bad', 'expired on'], broken: ['bad', 'broken by an admin, held by'],
   cancelled: ['quiet', 'left by'], refused: ['quiet', 'refused to'],
 };
 const REASONS = {

@@ -50,7 +50,7 @@ let stream = 'connecting';
 
 const SUMS = [
   ['held', 'Held', 'held', 'lanes with a holder'], ['waiting', 'Waiting', 'waiting', 'requesters in queues'],
-  ['skips', 'Skipped', 'ok', 'told that the work is done, since the start of the server'], ['kept', 'Remembered', 'plain', 'completions that are kept, and so spare others the work'],
+  ['skips', 'Skipped', 'ok', 'told that the work is done, since the start of the server'], ['kept', 'Remembered', 'plain', 'results still remembered; new requests skip'],
   ['references', 'References', 'plain', 'nodes that use a resource'], ['resources', 'Resources', 'plain', 'known to the server'],
 ];
 const tiles = Object.fromEntries(SUMS.map(([name, title, tone, hint]) => {
