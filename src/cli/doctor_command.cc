@@ -44,7 +44,7 @@ class Doctor {
       return;
     }
     const auto took = std::chrono::system_clock::now() - began;
-    if (version->status == 401 || version->status == 403) return add_credential(url, version->status);
+    if (version->status == 401 || version->status == 403) return add_refusal(url, *version);
     boost::system::error_code bad;
     const boost::json::value parsed = boost::json::parse(version->body, bad);
     const boost::json::value* number = bad ? nullptr : parsed.find_pointer("/version", bad);
@@ -127,11 +127,19 @@ class Doctor {
         "a restored backup, do");
   }
 
-  void add_credential(const std::string& url, int status) {
+  // The server's code tells two kinds of 403 apart; a proxy's answer has none.
+  void add_refusal(const std::string& url, const client::Answer& answer) {
     const std::string check = "credential for " + url;
-    if (status == 401)
-      return add(Level::failure, check, "the server wants a credential, or another one (401)",
-                 "give one that it knows (see --help); an administrator makes it");
+    if (answer.status == 401)
+      return add(Level::failure, check, "credential missing or unknown (401)",
+                 "give one that the server knows (see --help); an administrator makes it");
+    boost::system::error_code bad;
+    const boost::json::value body = boost::json::parse(answer.body, bad);
+    const boost::json::value* code = bad ? nullptr : body.find_pointer("/code", bad);
+    if (code != nullptr && *code == "foreign_origin")
+      return add(Level::failure, "name of " + url,
+                 "the server does not know this name as its own (403 foreign_origin)",
+                 "if the name is right, start the server with --host NAME");
     add(Level::failure, check, "the server knows the credential, but does not allow this (403)",
         "ask for another role");
   }
@@ -139,7 +147,7 @@ class Doctor {
     const auto locks = get(url, "/locks?limit=1");
     if (!locks)
       return add(Level::failure, "credential for " + url, locks.error().message, advice_for(locks.error()));
-    if (locks->status == 401 || locks->status == 403) return add_credential(url, locks->status);
+    if (locks->status == 401 || locks->status == 403) return add_refusal(url, *locks);
     if (locks->status == 200) return add(Level::good, "credential for " + url, "may read the locks", "");
     // A standby sends elsewhere, a server that stops refuses: readiness tells.
   }

@@ -74,7 +74,7 @@ class DoctorTest(ServerCase):
         self.assertIn("no turnstiled", self.found(findings, "server ")[1])
 
     def test_a_missing_credential_is_told_apart_from_one_that_does_not_allow_it(self):
-        for status, word in (401, "wants a credential"), (403, "does not allow"):
+        for status, word in (401, "credential missing or unknown"), (403, "does not allow"):
             version = (200, '{"version":"0.1.0","time":"2020-01-01T00:00:00Z","settings":{}}')
             code, findings = self.doctor(servers=[self.answering({"/version": version, "/": (status, "{}")})])
             self.assertEqual(code, 1)
@@ -82,6 +82,16 @@ class DoctorTest(ServerCase):
             self.assertEqual(level, "failure")
             self.assertIn(word, message)
             self.assertTrue(advice)
+
+    def test_a_name_that_is_not_the_servers_is_no_matter_of_credentials(self):
+        address = self.answering({"/": (403, '{"error":"no","code":"foreign_origin"}')})
+        code, findings = self.doctor(servers=[address])
+        self.assertEqual(code, 1)
+        self.assertFalse([each for each in findings if each["check"].startswith("credential")], findings)
+        level, message, advice = self.found(findings, f"name of {address}")
+        self.assertEqual(level, "failure")
+        self.assertIn("foreign_origin", message)
+        self.assertIn("start the server with --host NAME", advice)
 
     def test_a_wrong_clock_and_another_version_are_told(self):
         version = (200, '{"version":"7.0.0","time":"2020-01-01T00:00:00.000000Z","settings":{}}')
