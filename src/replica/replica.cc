@@ -214,7 +214,7 @@ Duration Replica::take_over(Revision term) {
   led_term_ = term;
   const Result<void> begun = owner_.begin_life(std::move(journal));
   if (!begun) {
-    log_error("this server was elected, and cannot serve", {{"error", begun.error().message}});
+    log_error("elected as leader but cannot serve", {{"error", begun.error().message}});
     led_term_ = 0;
     not_before_ = boot() + kAfterFailedTakeOver;
     stand_down(begun.error().message);
@@ -241,7 +241,7 @@ Answer<void> Replica::read_all(Revision term) {
     if (read && image_->as_of() < term)
       read = std::unexpected(etcd::CallError{Failure::not_done, "etcd has read what is no longer so"});
     if (read && image_->in_doubt()) {
-      log_warning("what this server had followed is not how the store is now: it reads all of it again");
+      log_warning("the local copy differs from the store; reading all of it again");
       begin_anew();
       read = std::unexpected(etcd::CallError{Failure::not_done, "the time of this term is over"});
       continue;
@@ -294,7 +294,7 @@ Duration Replica::lead() {
 }
 
 void Replica::stand_down(const std::string& why) {
-  log_warning("this server leads no longer", {{"why", why}, {"term", std::exchange(led_term_, 0)}});
+  log_warning("this server is no longer the leader", {{"why", why}, {"term", std::exchange(led_term_, 0)}});
   change_view([](ReplicaView& view) {
     view.role = ReplicaRole::standby;
     view.leader.clear();

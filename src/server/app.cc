@@ -262,7 +262,7 @@ void App::stop() {
   std::optional<Alarm> alarm;
   if (replication_) {
     alarm.emplace(kGiveUpAfter, [this] {
-      log_warning("etcd does not take what is left to be written: this server ends without it");
+      log_warning("etcd does not accept the last writes; stopping without them");
       replication_->give_up();
     });
     replication_->stop_turns();
