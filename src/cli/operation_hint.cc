@@ -48,8 +48,7 @@ std::string hint_about(std::string_view type, std::string_view everybody) {
   const std::string_view meant = meant_operation(type);
   if (meant.empty()) return {};
   return fmt::format(
-      "\"{}\" is not \"{}\": without a rule of its own at the server it is a plain mutex, and everybody {}, "
-      "one "
+      "\"{}\" is not \"{}\": unless the server has a rule for it, it is a plain mutex, and everybody {}, one "
       "after the other",
       type, meant, everybody);
 }
