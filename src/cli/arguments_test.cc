@@ -131,6 +131,12 @@ TEST(Arguments, HelpOfEveryCommandHasExamplesAndExitCodes) {
   }
 }
 
+TEST(Arguments, HelpPromisesNoMoreThanTheCommandDoes) {
+  Parsed list;
+  parse_words(list, {"list", "--help"});
+  EXPECT_THAT(list.out, HasSubstr("only referenced is in no list"));
+}
+
 TEST(Exec, TheGroupIsToldAndKilledBeforeTheHoldMayBeLost) {
   using namespace std::chrono_literals;
   const Steady::time_point until(100s);

@@ -183,9 +183,10 @@ void add_look_commands(Command& program, Context& context) {
 
   auto filter = std::make_shared<ListOptions>();
   command = program.command(
-      "list", "List what is held, waited for, kept or referenced (json: one object for each line).",
+      "list", "List what is held, waited for or remembered (json: one object for each line).",
       "  turnstile list --state held\n"
-      "  turnstile list --prefix sha256: --type pull --output json\n");
+      "  turnstile list --prefix sha256: --type pull --output json\n"
+      "A resource that is only referenced is in no list: turnstile refs RESOURCE shows it.\n");
   command.option("--prefix", filter->prefix, "only resources whose id begins with this").shown_as("PREFIX");
   command.option("--type", filter->type, "only this operation").shown_as("TYPE");
   command.option("--state", filter->state, "only lanes in this state: idle, held, waiting, completed")
