@@ -3,6 +3,7 @@
 
 #include <boost/json.hpp>
 #include <charconv>
+#include <filesystem>
 
 #include "base/rfc3339.h"
 #include "base/standard_streams.h"
@@ -153,6 +154,13 @@ Expected<Source> source_of_server(const Context& context, const std::string& url
     return invalid(
         fmt::format("{} keeps its state in {}, of which this program takes no backup", url, where));
   source.directory = where.substr(sizeof "file:" - 1);
+  std::error_code ignored;
+  if (!source.directory.starts_with('/') && !std::filesystem::is_directory(source.directory, ignored))
+    return invalid(fmt::format(
+        "{0} keeps its journal in '{1}', relative to the directory in which the server was started, "
+        "and there is none here: run this in that directory, or start the server with --store "
+        "file:/… and a whole path",
+        url, source.directory));
   std::from_chars(number.data(), number.data() + number.size(), source.life, 16);
   return source;
 }

@@ -213,6 +213,13 @@ class BackupTest(JournalToolsCase):
         self.assertIn("exists already", self.refused("backup", self.server.data, self.backup))
         self.assertEqual(self.holder(), "a")
 
+    def test_a_directory_that_only_the_server_can_see_by_its_name_is_told(self):
+        server = self.own_server(store="file:only-there")
+        code, out, err = turnstile("backup", f"http://{server.host}:{server.port}", self.backup)
+        self.assertEqual((code, out), (2, ""))
+        for words in "'only-there'", "in which the server was started", "run this in that directory", "--store":
+            self.assertIn(words, err)
+
     def test_tar_can_unpack_a_backup_and_the_server_starts_on_that(self):
         self.hold("a")
         self.succeed("backup", self.server.data, self.backup)
