@@ -135,6 +135,9 @@ TEST(Arguments, HelpPromisesNoMoreThanTheCommandDoes) {
   Parsed list;
   parse_words(list, {"list", "--help"});
   EXPECT_THAT(list.out, HasSubstr("only referenced is in no list"));
+  Parsed init;
+  parse_words(init, {"init", "--help"});
+  EXPECT_THAT(init.out, HasSubstr("a new or empty folder; with --renew, the one that init made"));
 }
 
 TEST(Exec, TheGroupIsToldAndKilledBeforeTheHoldMayBeLost) {
