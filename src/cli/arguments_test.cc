@@ -131,6 +131,19 @@ TEST(Arguments, HelpOfEveryCommandHasExamplesAndExitCodes) {
   }
 }
 
+TEST(Arguments, TheFirstHelpHasTwoExamplesThatAreNoMistakes) {
+  Parsed all;
+  parse_words(all, {"--help"});
+  EXPECT_THAT(all.out, HasSubstr("Examples:\n  turnstile once nightly-"));
+  for (const std::vector<std::string>& example :
+       {std::vector<std::string>{"once", "nightly-1", "--keep", "20h", "--", "./report.sh"},
+        {"list", "--state", "held"}}) {
+    Parsed parsed;
+    parse_words(parsed, example);
+    EXPECT_EQ(parsed.error, "") << example.front();
+  }
+}
+
 TEST(Arguments, HelpPromisesNoMoreThanTheCommandDoes) {
   Parsed list;
   parse_words(list, {"list", "--help"});

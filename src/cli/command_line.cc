@@ -244,7 +244,12 @@ CommandLine::CommandLine(const std::string& version)
   app_->name("turnstile");
   app_->set_version_flag("--version", version);
   app_->require_subcommand(1);
-  app_->footer(exit_code_help());
+  app_->footer(
+      "Examples:\n"
+      "  turnstile once nightly-$(date +%F) --keep 20h -- ./report.sh   one node runs it, the others skip\n"
+      "  turnstile list --state held\n"
+      "turnstile COMMAND --help has more.\n\n" +
+      exit_code_help());
 }
 CommandLine::CommandLine(std::unique_ptr<CLI::App> app) : Command(*app), owned_(std::move(app)) {}
 CommandLine::CommandLine(CommandLine&&) noexcept = default;

@@ -272,7 +272,8 @@ void add_init_command(Command& program, Context& context) {
       program.command("init", "Make certificates, credentials and settings files: a folder for each machine.",
                       "  turnstile init ./secured --hosts lock.example --nodes node-a,node-b,node-c\n"
                       "  turnstile init ./secured --renew\n");
-  command.option("DIR", options->directory, "a new or empty folder; with --renew, the one that init made").required();
+  command.option("DIR", options->directory, "a new or empty folder; with --renew, the one that init made")
+      .required();
   Option hosts = command
                      .list("--hosts", options->hosts,
                            "the machines of the servers, by the names or addresses that clients use")
