@@ -3,7 +3,7 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <sys/stat.h>
-#include <sys/vfs.h>
+#include <sys/xattr.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -48,14 +48,10 @@ std::string unquoted(std::string_view text) {
   return std::string(text);
 }
 
-struct FileSystem {
-  std::string type, options;
-};
-
 // The mount with the longest name that `path` begins with.
-FileSystem file_system_of(const std::string& path) {
+Mount mount_of(const std::string& path) {
   std::ifstream mounts("/proc/self/mounts");
-  FileSystem found;
+  Mount found;
   size_t longest = 0;
   for (std::string line; std::getline(mounts, line);) {
     std::istringstream words(line);
@@ -64,7 +60,7 @@ FileSystem file_system_of(const std::string& path) {
     const bool below = where == "/" || path == where || path.starts_with(where + "/");
     if (!below || where.size() < longest) continue;
     longest = where.size();
-    found = {type, options};
+    found = {where, type, options};
   }
   return found;
 }
@@ -76,25 +72,42 @@ bool has_option(const std::string& options, std::string_view wanted) {
   return false;
 }
 
-Finding check_file_system(const std::string& check, const FileSystem& mount) {
-  if (mount.type.starts_with("nfs") && has_option(mount.options, "soft"))
+Finding check_nfs(const std::string& check, const Mount& mount) {
+  if (has_option(mount.options, "soft"))
     return {Level::failure, check,
             "NFS, mounted with `soft`: a write may fail and be lost when the server is slow",
             "mount it with `hard`"};
-  if (mount.type.starts_with("nfs"))
-    return {Level::good, check, fmt::format("{}, mounted hard", mount.type), ""};
-  if (mount.type == "tmpfs" || mount.type == "overlay")
-    return {Level::warning, check,
-            fmt::format("{}: only this machine sees it, and it may be gone after a restart", mount.type),
-            "share a directory of a network file system, or one disk per node seen through one mount"};
-  if (mount.type.starts_with("fuse.mergerfs"))
-    return {Level::note, check,
-            "mergerfs: each node writes to its own disk, and all are read through this mount",
-            "--root is the node's disk, --read-root this mount (docs/containerd.md)"};
-  return {Level::note, check, fmt::format("{}: a disk of this machine's own", mount.type),
-          "fine for one node, or where all nodes are on this machine; else share it by NFS or the like"};
+  // The kernel shows what differs from lookupcache=all, by its short name.
+  for (std::string_view good : {"lookupcache=pos", "lookupcache=positive", "lookupcache=none"})
+    if (has_option(mount.options, good))
+      return {Level::good, check, fmt::format("{}, mounted hard, with {}", mount.type, good), ""};
+  return {
+      Level::warning, check,
+      fmt::format("{}, mounted hard, but it remembers which files are missing: what another node has just "
+                  "written may not be seen for up to a minute",
+                  mount.type),
+      "mount it with lookupcache=positive (docs/containerd.md)"};
 }
 
+Finding check_mergerfs(const std::string& check, const Mount& mount, MergerfsOption option_of) {
+  const std::optional<std::string> files = option_of(mount.where, "cache.files"),
+                                   names = option_of(mount.where, "cache.readdir");
+  if (!files || !names)
+    return {Level::note, check,
+            fmt::format("mergerfs; cannot tell what it caches: {}/.mergerfs cannot be read", mount.where),
+            "mount it with cache.files=off and without cache.readdir (docs/containerd.md)"};
+  if (*files != "off" || *names != "false")
+    return {
+        Level::warning, check,
+        fmt::format("mergerfs, with cache.files={}, cache.readdir={}: what another node has just written may "
+                    "not be seen",
+                    *files, *names),
+        "mount it with cache.files=off and without cache.readdir (docs/containerd.md)"};
+  return {Level::note, check,
+          "mergerfs, which caches no files: each node writes to its own disk, and all are read through this "
+          "mount",
+          "--root is the node's disk, --read-root this mount (docs/containerd.md)"};
+}
 // As the plugin takes it (content/directory.cc).
 bool says_no_links(int code) {
   return code == EPERM || code == EACCES || code == ENOTSUP || code == ENOSYS || code == EINVAL ||
@@ -233,6 +246,25 @@ std::vector<Finding> check_containerd(const std::string& path) {
   return findings;
 }
 
+std::optional<std::string> mergerfs_option(const std::string& mount, std::string_view name) {
+  char value[64];
+  const ssize_t size = ::getxattr((mount + "/.mergerfs").c_str(),
+                                  fmt::format("user.mergerfs.{}", name).c_str(), value, sizeof value);
+  if (size < 0) return std::nullopt;
+  return std::string(value, size_t(size));
+}
+
+Finding check_mount(const std::string& check, const Mount& mount, MergerfsOption option_of) {
+  if (mount.type.starts_with("nfs")) return check_nfs(check, mount);
+  if (mount.type.starts_with("fuse.mergerfs")) return check_mergerfs(check, mount, option_of);
+  if (mount.type == "tmpfs" || mount.type == "overlay")
+    return {Level::warning, check,
+            fmt::format("{}: only this machine sees it, and it may be gone after a restart", mount.type),
+            "share a directory of a network file system, or one disk per node seen through one mount"};
+  return {Level::note, check, fmt::format("{}: a disk of this machine's own", mount.type),
+          "fine for one node, or where all nodes are on this machine; else share it by NFS or the like"};
+}
+
 std::vector<Finding> check_shared_directory(const std::string& path, MakeLink make_link) {
   const std::string check = "directory " + path;
   char* const real = ::realpath(path.c_str(), nullptr);
@@ -244,7 +276,7 @@ std::vector<Finding> check_shared_directory(const std::string& path, MakeLink ma
   struct stat status;
   if (::stat(resolved.c_str(), &status) != 0 || !S_ISDIR(status.st_mode))
     return {{Level::failure, check, "is no directory", "name the directory that the nodes share"}};
-  return {check_file_system(check, file_system_of(resolved)), check_links(check, resolved, make_link)};
+  return {check_mount(check, mount_of(resolved)), check_links(check, resolved, make_link)};
 }
 
 Finding check_versions(const std::string& server, std::string_view client, std::string_view of_server) {

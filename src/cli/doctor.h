@@ -4,6 +4,7 @@
 
 #include <unistd.h>
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -30,6 +31,16 @@ struct ContainerdSettings {
 };
 ContainerdSettings parse_containerd_settings(std::string_view toml);
 std::vector<Finding> check_containerd(const std::string& path);
+
+// As /proc/self/mounts says.
+struct Mount {
+  std::string where, type, options;
+};
+// What a mergerfs was mounted with: it is not among the options. Nothing: it cannot be read.
+std::optional<std::string> mergerfs_option(const std::string& mount, std::string_view name);
+// Whether what one node writes is safe, and seen by the others. `option_of` is for tests.
+using MergerfsOption = std::optional<std::string> (*)(const std::string& mount, std::string_view name);
+Finding check_mount(const std::string& check, const Mount& mount, MergerfsOption option_of = mergerfs_option);
 
 // Whether nodes can share this directory: blobs are linked and renamed within it. Makes a file in it, and
 // removes it again. `make_link` is for tests: link(2) of a file system without links.

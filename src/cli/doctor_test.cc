@@ -132,6 +132,35 @@ TEST_F(DoctorTest, ADirectoryWithoutHardLinksIsAWarningAndIsLeftAsItWas) {
   EXPECT_EQ(broken[1].level, Level::failure);
 }
 
+TEST(DoctorMounts, AnNfsThatRemembersWhatIsMissingIsAWarning) {
+  const auto found = [](const std::string& options) { return check_mount("d", {"/srv", "nfs4", options}); };
+  EXPECT_EQ(found("rw,hard,lookupcache=pos,vers=4.2").level, Level::good);
+  EXPECT_EQ(found("rw,hard,lookupcache=none").level, Level::good);
+  EXPECT_EQ(found("rw,hard,vers=4.2").level, Level::warning) << "lookupcache=all is not shown";
+  EXPECT_THAT(found("rw,hard,vers=4.2").advice, HasSubstr("lookupcache=positive"));
+  EXPECT_EQ(found("rw,soft,lookupcache=pos").level, Level::failure);
+}
+
+TEST(DoctorMounts, AMergerfsThatCachesIsAWarningAndOneThatDoesNotSayIsNotCalledGood) {
+  const Mount mount{"/srv/all", "fuse.mergerfs", "rw,relatime"};
+  const auto with = [&](MergerfsOption option_of) { return check_mount("d", mount, option_of); };
+  const Finding off = with([](const std::string&, std::string_view name) {
+    return std::optional<std::string>(name == "cache.files" ? "off" : "false");
+  });
+  EXPECT_EQ(off.level, Level::note);
+  EXPECT_THAT(off.message, HasSubstr("caches no files"));
+  const Finding caches = with([](const std::string&, std::string_view name) {
+    return std::optional<std::string>(name == "cache.files" ? "libfuse" : "false");
+  });
+  EXPECT_EQ(caches.level, Level::warning);
+  EXPECT_THAT(caches.message, HasSubstr("cache.files=libfuse"));
+  EXPECT_THAT(caches.advice, HasSubstr("cache.files=off"));
+  const Finding silent =
+      with([](const std::string&, std::string_view) { return std::optional<std::string>(); });
+  EXPECT_EQ(silent.level, Level::note);
+  EXPECT_THAT(silent.message, HasSubstr("cannot tell"));
+}
+
 TEST(DoctorVersions, TheSameMinorVersionWorksTogether) {
   EXPECT_EQ(check_versions("s", "0.1.0", "0.1.0").level, Level::good);
   EXPECT_EQ(check_versions("s", "0.1.0", "0.1.7").level, Level::good);
