@@ -1,8 +1,12 @@
 // turnstiled: reads its settings, starts the App, waits for a signal.
+#include <unistd.h>
+
+#include <algorithm>
 #include <atomic>
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
+#include <iterator>
 
 #include "base/daemon.h"
 #include "base/log.h"
@@ -107,9 +111,10 @@ int copy(const Settings& settings) {
 }
 
 int main_with(int argc, char** argv) {
-  const Result<CommandLine> line = read_command_line(argc, argv, from_environment);
+  Result<CommandLine> line = read_command_line(argc, argv, from_environment);
   if (!line) return fail_with(line.error());
   if (line->run && !line->run->copy_from.empty()) return copy(*line->run);
+  std::ranges::move(unknown_variables(environ), std::back_inserter(line->notices));
   if (line->run) return run(*line->run, line->notices);
   write_output(line->print);
   return exit_after_printing();

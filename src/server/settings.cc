@@ -178,6 +178,17 @@ Values read_environment(const Environment& environment) {
   return values;
 }
 
+// Behind TURNSTILE_: variables of the other programs, what `turnstile exec` tells its command, and what
+// Kubernetes and Docker say of a service called turnstile.
+bool is_of_others(std::string_view name) {
+  constexpr std::array kNames = {"SERVER",          "CA",       "CERT",        "KEY",       "CREDENTIAL",
+                                 "CREDENTIAL_FILE", "NODE",     "TOKEN",       "ATTEMPT",   "PREVIOUS_ERROR",
+                                 "OPERATION",       "RESOURCE", "PROGRESS_FD", "RESULT_FD", "NAME"};
+  constexpr std::array kPrefixes = {"CONTENT_", "SERVICE_", "PORT", "ENV_"};
+  return std::ranges::find(kNames, name) != kNames.end() ||
+         std::ranges::any_of(kPrefixes, [&](const char* prefix) { return name.starts_with(prefix); });
+}
+
 // Somebody who changes the file wonders why nothing changes: a unit's environment is easily forgotten.
 std::vector<std::string> overridden(const Values& environment, const Values& file, const std::string& path) {
   std::vector<std::string> notices;
@@ -262,6 +273,25 @@ Result<void> check_listen(const Settings& settings) {
                       address));
   }
   return {};
+}
+
+std::vector<std::string> unknown_variables(const char* const* environment) {
+  constexpr std::string_view kOurs = "TURNSTILE_", kHint = "; did you mean ";
+  std::vector<std::string> settings = {"CONFIG"}, unknown;
+  for (const SettingRow& row : setting_rows())
+    settings.push_back(environment_name(row.name).substr(kOurs.size()));
+  for (; environment != nullptr && *environment != nullptr; ++environment) {
+    const std::string_view line = *environment;
+    const std::string_view name = line.substr(0, line.find('='));
+    if (!name.starts_with(kOurs) || name.size() + 1 >= line.size()) continue;  // an empty one says nothing
+    const std::string rest(name.substr(kOurs.size()));
+    if (std::ranges::find(settings, rest) != settings.end() || is_of_others(rest)) continue;
+    std::string hint = did_you_mean(rest, settings);
+    if (!hint.empty()) hint = fmt::format(" (did you mean {}{})", kOurs, hint.substr(kHint.size()));
+    unknown.push_back(std::string(name) + hint);
+  }
+  if (unknown.empty()) return {};
+  return {fmt::format("nothing reads these variables of the environment: {}", fmt::join(unknown, ", "))};
 }
 
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment) {

@@ -72,6 +72,10 @@ struct CommandLine {
 };
 Result<CommandLine> read_command_line(int argc, const char* const* argv, const Environment& environment);
 
+// What to tell who starts the server of variables TURNSTILE_… that neither it nor another program of ours
+// reads: a mistyped one would change nothing, and say nothing. `environment` is as environ(7).
+std::vector<std::string> unknown_variables(const char* const* environment);
+
 // Who may reach what it listens on is on purpose. Also for addresses that somebody else has chosen.
 Result<void> check_listen(const Settings& settings);
 

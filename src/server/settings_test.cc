@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <unistd.h>
 
+#include <array>
 #include <fstream>
 
 #include "server/replication.h"
@@ -66,6 +67,30 @@ TEST(Settings, WhoeverStartsItIsToldWhatInTheFileDoesNotCount) {
   ASSERT_TRUE(line) << line.error().message;
   ASSERT_EQ(line->notices.size(), 1u);
   EXPECT_EQ(line->notices[0], "TURNSTILE_STORE in the environment wins over 'store' in " + path);
+}
+
+TEST(Settings, AMistypedVariableIsToldAndNoneOfAnotherProgram) {
+  const std::array<const char*, 14> others = {"PATH=/bin",
+                                              "TURNSTILE_MAX_QUEUE=5",
+                                              "TURNSTILE_CONFIG=x",
+                                              "TURNSTILE_SERVER=http://a",
+                                              "TURNSTILE_CREDENTIAL_FILE=c",
+                                              "TURNSTILE_CONTENT_NODE=a",
+                                              "TURNSTILE_TOKEN=7",
+                                              "TURNSTILE_OPERATION=once",
+                                              "TURNSTILE_SERVICE_HOST=10.0.0.1",
+                                              "TURNSTILE_PORT_8086_TCP_ADDR=10.0.0.1",
+                                              "TURNSTILE_PORT=tcp://10.0.0.1:8086",
+                                              "TURNSTILED_ETCD_PASSWORD=x",
+                                              "TURNSTILE_EMPTY=",
+                                              nullptr};
+  EXPECT_TRUE(unknown_variables(others.data()).empty());
+  const std::array<const char*, 4> mistyped = {"TURNSTILE_MAX_QEUE=5", "TURNSTILE_STORE=memory",
+                                               "TURNSTILE_FREQUENCY=9", nullptr};
+  EXPECT_EQ(unknown_variables(mistyped.data()),
+            std::vector<std::string>{
+                "nothing reads these variables of the environment: TURNSTILE_MAX_QEUE (did you mean "
+                "TURNSTILE_MAX_QUEUE?), TURNSTILE_FREQUENCY"});
 }
 
 TEST(Settings, AMistypedFlagIsToldWithTheOneThatWasMeant) {

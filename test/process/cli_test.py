@@ -81,6 +81,14 @@ class FaultTest(unittest.TestCase):
     def test_a_flag_twice_that_may_be_given_once(self):
         self.assert_fault(run("--threads", "1", "--threads", "2"), "threads")
 
+    def test_an_environment_variable_that_nobody_reads_is_one_line_of_the_log(self):
+        shown = run("--listen", "127.0.0.1:0", "--store", "memory", TURNSTILE_MAX_QEUE="5", TURNSTILE_SERVER="http://a",
+                    TURNSTILE_CONTENT_NODE="a")
+        self.assertTrue(shown.stdout.startswith("listening"), shown.stderr)
+        told = [line for line in shown.stderr.splitlines() if "TURNSTILE_" in line]
+        self.assertEqual(len(told), 1, shown.stderr)
+        self.assertIn("TURNSTILE_MAX_QEUE (did you mean TURNSTILE_MAX_QUEUE?)", told[0])
+
     def test_an_environment_variable_that_makes_no_sense(self):
         self.assert_fault(run(TURNSTILE_THREADS="many"), "TURNSTILE_", "many")
         self.assert_fault(run(ALLOW_MULTI_NODE_DOWNLOAD="perhaps"), "perhaps")
