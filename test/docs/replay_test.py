@@ -52,6 +52,7 @@ class Shell:
 
     def __init__(self, server):
         self.directory = tempfile.TemporaryDirectory(prefix="turnstile-docs-")
+        os.symlink(".", os.path.join(self.directory.name, "turnstile"))  # the clone is where the shell is
         os.mkdir(os.path.join(self.directory.name, "build"))
         bin_directory = os.path.join(self.directory.name, "build/bin")
         os.mkdir(bin_directory)
