@@ -40,11 +40,18 @@ def newer(path, to):
         run("dpkg-deb", "--root-owner-group", "-b", work + "/p", os.path.join(to, name))
 
 
-def commands(section):
-    """The lines of the first block behind this heading of docs/operations.md."""
-    with open(os.path.join(ROOT, "docs/operations.md"), encoding="utf-8") as file:
+def commands(section, document="docs/operations.md"):
+    """The lines of the first block behind this heading."""
+    with open(os.path.join(ROOT, document), encoding="utf-8") as file:
         block = file.read().partition(f"\n## {section}\n")[2].partition("```sh\n")[2].partition("```")[0]
     return [line.split(" #")[0].strip() for line in block.splitlines() if line and not line.startswith("#")]
+
+
+class CommandsTest(unittest.TestCase):
+    def test_readme_installs_by_the_commands_that_are_tried_here(self):
+        tried = ["./dev package", "cd build/packages", *commands("Install")]
+        self.assertEqual(commands("Install", "README.md"), tried)
+        self.assertEqual(commands("安装", "README.zh-CN.md"), tried)
 
 
 class PackagesTest(unittest.TestCase):
