@@ -64,6 +64,7 @@ namespace turnstile {
   X(lost_letter, "an answer for a poll of another loop is not announced to it")           \
   X(gate_of_one_loop, "when the disk is done only the first loop is told")                \
   X(batch_does_not_wait, "the answer of a batch does not wait for the disk")              \
+  X(last_item_decides, "a batch waits for the disk only if its last item does")           \
   X(read_before_sync, "a status tells what is not on the disk yet")                       \
   X(bond_lost_by_repeat, "a repeated unlock takes the bond of a waiter of the same name") \
   X(full_stream_forgets, "what a full stream has no room for is forgotten")               \

@@ -92,7 +92,8 @@ http::Handled LoopHandler::batch(const BatchCommand& command, const Request& req
       resource = subject.resource;
       node = subject.node;
     }
-    sequence = std::max(sequence, effects_.sequence);
+    const bool last_decides = planted(Plant::last_item_decides);
+    sequence = last_decides ? effects_.sequence : std::max(sequence, effects_.sequence);
     settle(request.connection);
   }
   frame.finish();

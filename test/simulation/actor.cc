@@ -258,6 +258,7 @@ void Actor::make(const Move& move) {
       other.named = true;
       wanted.push_back(&errand_for(other));
       body += R"({"call":"lock",)" + lock_body(other, *wanted.back()).substr(1);
+      if (move.progress) body += R"(,{"call":"sing"})";  // refused, so that it waits for nothing
       return send({.target = "/batch", .body = R"({"requests":[)" + body + "]}"}, std::move(wanted));
     }
     case MoveKind::list:
