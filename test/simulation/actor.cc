@@ -315,6 +315,13 @@ void Actor::hang_up() {
   }
 }
 
+void Actor::stop_watching() {
+  for (const auto& stream : streams_) {
+    stream->end();
+    if (stream->link) close_by_client(stream->link, false);
+  }
+}
+
 size_t Actor::unanswered() const {
   size_t count = 0;
   for (const auto& connection : connections_)

@@ -29,6 +29,8 @@ class Actor {
   void read_again();
   // Closes its connections, but for a stream of everything.
   void hang_up();
+  // ... and this one, too.
+  void stop_watching();
   // Requests of open connections that were never answered.
   size_t unanswered() const;
 

@@ -35,6 +35,7 @@ Outcome Driver::run() {
   end_all();
   Outcome outcome;
   outcome.violations = judge(judged());
+  end_streams();
   outcome.violations.insert(outcome.violations.begin(), violations_.begin(), violations_.end());
   outcome.hash = schedule_.hash();
   outcome.trace = std::move(schedule_.trace);
@@ -102,6 +103,14 @@ void Driver::end_all() {
   }
   if (const size_t lanes = lanes_in_use(); lanes > 0)
     violation(fmt::format("{} lanes are still in use when everybody has gone", lanes));
+}
+
+// Behind what is judged: a stream that is open is owed all that happens.
+void Driver::end_streams() {
+  for (const auto& actor : actors_) actor->stop_watching();
+  schedule_.run_until(schedule_.now() + seconds(2));
+  if (const size_t left = listeners(); left > 0)
+    violation(fmt::format("events are still looked up for {} streams when all have ended", left));
 }
 
 }  // namespace turnstile::sim

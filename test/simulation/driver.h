@@ -36,7 +36,9 @@ class Driver {
   virtual void heal() = 0;
   // Nothing much happens any more.
   virtual void take_it_easy() = 0;
-  virtual size_t lanes_in_use() = 0;  // as those that serve have them
+  // As those that serve have them.
+  virtual size_t lanes_in_use() = 0;
+  virtual size_t listeners() = 0;
   // Nothing of the servers' is under way when it returns.
   virtual void shut_down() {}
 
@@ -56,6 +58,7 @@ class Driver {
   void make(const Move& move);
   void begin_library(const Move& move);
   void end_all();
+  void end_streams();
 
   std::vector<std::unique_ptr<Actor>> actors_;  // the last one only watches
   std::vector<std::unique_ptr<LibraryClient>> libraries_;

@@ -285,6 +285,8 @@ size_t ReplicatedServer::lanes_in_use() {
   return count;
 }
 
+size_t ReplicatedServer::listeners() { return process_->service->router().count(); }
+
 std::set<uint64_t> ReplicatedServer::loaded_tokens() {
   std::set<uint64_t> tokens;
   process_->service->engine().dump([&](const Record& record) {

@@ -37,6 +37,7 @@ class ReplicatedServer {
   LinkPtr connect(Remote& remote);
 
   size_t lanes_in_use();
+  size_t listeners();
   std::set<uint64_t> loaded_tokens();
   // A life has been loaded, and is about to serve; or could not be, and why.
   std::function<void()> on_begun;

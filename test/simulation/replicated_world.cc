@@ -37,6 +37,12 @@ class ReplicatedWorld final : public Driver {
       if (server->serves()) lanes += server->lanes_in_use();
     return lanes;
   }
+  size_t listeners() override {
+    size_t listeners = 0;
+    for (const auto& server : servers_)
+      if (server->serves()) listeners += server->listeners();
+    return listeners;
+  }
   void start_servers() override {
     for (const auto& server : servers_) server->start();
     schedule_.run_until(Schedule::kStart + milliseconds(200));

@@ -229,6 +229,8 @@ size_t SimServer::lanes_in_use() {
   return count;
 }
 
+size_t SimServer::listeners() { return process_->service->router().count(); }
+
 size_t SimServer::resources() { return process_->service->engine().resource_count(); }
 
 std::set<uint64_t> SimServer::loaded_tokens() {

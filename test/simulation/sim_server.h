@@ -56,6 +56,7 @@ class SimServer {
 
   // For the last check: what the engine still knows of.
   size_t lanes_in_use();
+  size_t listeners();  // that events are looked up for
   size_t resources();
   // The tokens of all holds, as just loaded.
   std::set<uint64_t> loaded_tokens();

@@ -24,6 +24,7 @@ class SingleWorld final : public Driver {
   LinkPtr connect(Remote& remote, std::string_view) override { return server_.connect(remote); }
   void take_it_easy() override { server_.take_it_easy(); }
   size_t lanes_in_use() override { return server_.serves() ? server_.lanes_in_use() : 0; }
+  size_t listeners() override { return server_.serves() ? server_.listeners() : 0; }
   void shut_down() override { ends_ = true; }
 
   Judged judged() const override {
