@@ -3,6 +3,10 @@
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sched.h>
+
+#include <atomic>
+#include <thread>
 
 namespace turnstile {
 namespace {
@@ -18,24 +22,36 @@ class ManualJournal : public Journal {
     marked = last_event;
     return ++appended;
   }
-  uint64_t durable() const override { return safe; }
+  uint64_t durable() const override {
+    const uint64_t now = safe;
+    if (on_look) std::exchange(on_look, {})();
+    return now;
+  }
   bool keeps_records() const override { return true; }
   bool overloaded() const override { return false; }
   Result<void> snapshot(const Dump&, std::stop_token) override { return {}; }
   bool wants_snapshot() const override { return false; }
   void stop() override {}
 
-  uint64_t appended = 0, safe = 0, marked = 0;
+  uint64_t appended = 0, marked = 0;
+  std::atomic<uint64_t> safe{0};
+  mutable std::function<void()> on_look;  // once, behind the next look at durable()
 };
 
 class ManualLoop : public LoopPort {
  public:
-  void post(std::function<void()> task) override { tasks.push_back(std::move(task)); }
+  void post(std::function<void()> task) override {
+    tasks.push_back(std::move(task));
+    ++posts;
+  }
   void answer_poll(const PollAnswer&) override {}
   void send_events(const std::vector<Delivery>& deliveries) override {
     for (const Delivery& each : deliveries) events.push_back(each.id);
   }
-  void open_gate(uint64_t sequence) override { opened.push_back(sequence); }
+  void open_gate(uint64_t sequence) override {
+    opened.push_back(sequence);
+    if (on_open) std::exchange(on_open, {})();
+  }
   void tick() override {}
   bool wants_ticks() const override { return false; }
   void run() {
@@ -43,7 +59,9 @@ class ManualLoop : public LoopPort {
   }
 
   std::vector<std::function<void()>> tasks;
+  std::atomic<int> posts{0};
   std::vector<uint64_t> opened, events;
+  std::function<void()> on_open;  // once, while what waits behind the gate asks again
 };
 
 class GateTest : public ::testing::Test {
@@ -76,7 +94,8 @@ class GateTest : public ::testing::Test {
   }
 
   ManualJournal journal_;
-  ManualLoop loops_[2];
+  static constexpr unsigned kLoops = 32;
+  ManualLoop loops_[kLoops];
   LoopLinks links_;
   Gate gate_{journal_, links_, [](double) {}};
   EventLog log_{100, {.durable_store = true}};
@@ -101,6 +120,92 @@ TEST_F(GateTest, S31_AnAnswerMayLeaveWhenItsStepIsDurableAndItsLoopIsToldOnce) {
   loops_[0].run();
   EXPECT_THAT(loops_[0].opened, ElementsAre(second));
   EXPECT_THAT(loops_[1].tasks, IsEmpty()) << "none of its answers waits";
+}
+
+// The four ways in which the journal can be done just when a loop begins to wait. Each would be a wake that
+// is lost: an answer that leaves only when somebody else changes something.
+TEST_F(GateTest, S31_WhatBecomesDurableWhileALoopBeginsToWaitMayLeave) {
+  const uint64_t sequence = commit();
+  journal_.on_look = [&] { become_durable(sequence); };
+  EXPECT_TRUE(gate_.may_leave(0, sequence));
+}
+
+TEST_F(GateTest, S31_ALoopIsToldOfWhatBecomesDurableBehindItsLastLook) {
+  const uint64_t sequence = commit();
+  journal_.on_look = [&] { journal_.on_look = [&] { become_durable(sequence); }; };
+  EXPECT_FALSE(gate_.may_leave(0, sequence));
+  EXPECT_EQ(loops_[0].tasks.size(), 1u);
+}
+
+TEST_F(GateTest, S31_ALoopIsToldAgainOfWhatBecomesDurableWhileItOpensItsGate) {
+  const uint64_t first = commit(), second = commit();
+  EXPECT_FALSE(gate_.may_leave(0, first));
+  become_durable(first);
+  loops_[0].on_open = [&] {
+    EXPECT_FALSE(gate_.may_leave(0, second));
+    become_durable(second);
+  };
+  loops_[0].run();
+  EXPECT_EQ(loops_[0].tasks.size(), 1u);
+  loops_[0].run();
+  EXPECT_THAT(loops_[0].opened, ElementsAre(first, second));
+}
+
+// Keeps a thread on one processor, where there is that one: a busy machine may have two threads that talk to
+// each other take turns on the same.
+class OnProcessor {
+ public:
+  explicit OnProcessor(int number) {
+    cpu_set_t wanted;
+    CPU_ZERO(&wanted);
+    CPU_SET(number, &wanted);
+    ::sched_getaffinity(0, sizeof before_, &before_);
+    ::sched_setaffinity(0, sizeof wanted, &wanted);
+  }
+  ~OnProcessor() { ::sched_setaffinity(0, sizeof before_, &before_); }
+  OnProcessor(const OnProcessor&) = delete;
+  OnProcessor& operator=(const OnProcessor&) = delete;
+
+ private:
+  cpu_set_t before_{};
+};
+
+// The moment is between two instructions of durable(), so that two threads have to meet there: they go
+// through the loops towards each other, again and again.
+TEST_F(GateTest, S31_ALoopThatWaitsForMoreWhileItIsToldIsToldOfThatToo) {
+  constexpr int kRounds = 3'000;
+  std::atomic<int> begun{0}, ended{0};
+  std::atomic<uint64_t> sequence{0};
+  const auto await = [](const std::atomic<int>& counter, int round, const std::stop_token& stop) {
+    for (int looks = 0; counter < round && !stop.stop_requested(); ++looks)
+      if (looks > 50'000) std::this_thread::yield();
+  };
+  const OnProcessor here(0);
+  const std::jthread journal([&](const std::stop_token& stop) {
+    const OnProcessor there(1);
+    for (int round = 1; round <= kRounds; ++round) {
+      await(begun, round, stop);
+      if (stop.stop_requested()) return;
+      become_durable(sequence);
+      ended = round;
+    }
+  });
+  for (int round = 1; round <= kRounds; ++round) {
+    const uint64_t first = commit(), second = commit();
+    for (unsigned loop = 0; loop < kLoops; ++loop) EXPECT_FALSE(gate_.may_leave(loop, first));
+    sequence = first;
+    const int posts = loops_[0].posts;
+    begun = round;
+    await(loops_[0].posts, posts + 1, {});  // it is on its way
+    for (unsigned loop = kLoops; loop-- > 0;) EXPECT_FALSE(gate_.may_leave(loop, second));
+    await(ended, round, {});
+    for (ManualLoop& loop : loops_) loop.run();
+    become_durable(second);
+    for (ManualLoop& loop : loops_) {
+      ASSERT_EQ(loop.tasks.size(), 1u) << "in round " << round;
+      loop.run();
+    }
+  }
 }
 
 TEST_F(GateTest, S31_AReadThatChangesNothingWaitsForTheLatestStep) {
