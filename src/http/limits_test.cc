@@ -13,6 +13,25 @@ namespace {
 
 constexpr Duration kShort = std::chrono::milliseconds(30);
 
+// Whether a test has done its steps so quickly one after the other that a time-out of `most` means what it
+// says. A machine that stands still for as long says nothing, and the test begins anew.
+class Steps {
+ public:
+  explicit Steps(Duration most) : most_(most) {}
+  bool step() {
+    const auto now = std::chrono::steady_clock::now();
+    const bool quick = now - last_ < most_ / 2;
+    last_ = now;
+    return quick;
+  }
+  bool last(Duration time) const { return last_ - begin_ >= time; }
+
+ private:
+  Duration most_;
+  std::chrono::steady_clock::time_point begin_ = std::chrono::steady_clock::now();
+  std::chrono::steady_clock::time_point last_ = begin_;
+};
+
 TEST(Limits, L17_ASlowHeadIsCutOff) {
   Limits limits;
   limits.header_timeout = kShort;
@@ -129,6 +148,23 @@ TEST(Limits, AnIdleConnectionIsClosedSilently) {
   EXPECT_TRUE(client.is_at_end());
 }
 
+TEST(Limits, AConnectionThatIsUsedIsNotIdle) {
+  Limits limits;
+  limits.idle_timeout = std::chrono::milliseconds(100);
+  TestServer server(limits);
+  std::optional<Client> client(std::in_place, server.address());
+  for (Steps steps(limits.idle_timeout); !steps.last(3 * limits.idle_timeout);) {
+    client->send(get("/echo"));
+    const bool answered = client->receive().has_value();
+    if (steps.step()) {
+      ASSERT_TRUE(answered);
+    } else {
+      client.emplace(server.address());
+      steps = Steps(limits.idle_timeout);
+    }
+  }
+}
+
 TEST(Limits, AReaderThatTakesNothingIsCutOff) {
   Limits limits;
   limits.write_timeout = kShort;
@@ -137,6 +173,56 @@ TEST(Limits, AReaderThatTakesNothingIsCutOff) {
   client.send(get("/watch") + get("/large?30000000"));
   EXPECT_TRUE(server.log().await_line("closed"));
   EXPECT_LT(client.receive_all().size(), 30'000'000u);
+}
+
+// A thin link: the kernel tells of room only when a good part of its buffer is free, which takes longer than
+// a reader may take for nothing.
+TEST(Limits, AReaderThatTakesALittleAllTheTimeIsNotCutOff) {
+  Limits limits;
+  limits.write_timeout = std::chrono::milliseconds(100);
+  TestServer server(limits);
+  std::optional<Client> client;
+  const auto begin = [&] {
+    client.emplace(server.address(), 4096);
+    client->send(get("/large?30000000"));
+    return Steps(limits.write_timeout);
+  };
+  for (Steps steps = begin(); !steps.last(5 * limits.write_timeout);) {
+    const bool open = client->take(1024);
+    std::this_thread::sleep_for(std::chrono::milliseconds(1));  // which is what makes the link thin
+    if (steps.step()) {
+      ASSERT_TRUE(open);
+    } else {
+      steps = begin();
+    }
+  }
+}
+
+TEST(Limits, AReaderThatHasTakenEverythingMayTakeItsTime) {
+  Limits limits;
+  limits.write_timeout = kShort;
+  TestServer server(limits);
+  std::optional<Client> client;
+  do {  // a machine that stands still makes a slow reader of it
+    client.emplace(server.address(), 4096);
+    client->send(get("/large?10000000"));
+  } while (!client->receive());
+  client->send(get("/wait?200"));  // many write time-outs later
+  const auto answer = client->receive();
+  ASSERT_TRUE(answer);
+  EXPECT_EQ(answer->body, "time is over");
+}
+
+TEST(Limits, OfAPipelineNoMoreIsAnsweredThanItsReaderTakes) {
+  TestServer server;
+  Client client(server.address(), 4096), other(server.address());
+  std::string all;  // few enough bytes to be read at once
+  for (int i = 0; i < 80; ++i) all += get("/large?1000000");
+  client.send(all);
+  ASSERT_TRUE(server.log().await_line("/large"));
+  other.send(get("/echo"));
+  EXPECT_TRUE(other.receive());  // the one loop has done what it could for the first
+  EXPECT_LT(server.log().count("/large"), 20u);
 }
 
 TEST(Limits, ConnectionsBeyondTheLimitAreToldToComeBackLater) {

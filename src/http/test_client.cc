@@ -144,6 +144,11 @@ bool Client::read_more() {
   return true;
 }
 
+bool Client::take(size_t most) {
+  std::string bytes(most, '\0');
+  return (ssl_ ? SSL_read(ssl_, bytes.data(), int(most)) : ::recv(fd_, bytes.data(), most, 0)) > 0;
+}
+
 std::optional<Answer> Client::receive(bool has_body) {
   size_t end = 0;
   while ((end = input_.find("\r\n\r\n")) == input_.npos) {

@@ -58,6 +58,8 @@ class Client {
   std::optional<Answer> receive(bool has_body = true);
   // What comes up to the end of the connection.
   std::string receive_all();
+  // Takes no more than so many of the bytes that come, and forgets them. False: the connection has ended.
+  bool take(size_t most);
   // Waits until the received bytes contain `text`.
   bool receive_until(std::string_view text);
   // Whether the other side has closed, after all its bytes were read.
