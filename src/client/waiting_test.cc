@@ -75,6 +75,17 @@ TEST(Lock, ThatNeverReachedAServerHasNothingToLeave) {
   EXPECT_EQ(test.transport->seen.size(), 1u);
 }
 
+// The server may have queued it all the same.
+TEST(Lock, ThatHeardNothingButMayHaveBeenHeardLeavesTheQueue) {
+  TestClient test;
+  test.transport->then(silent());
+  test.transport->otherwise = [](const Exchange& exchange) {
+    return exchange.target == "/cancel" ? answer(200, kCancelled) : unreachable();
+  };
+  EXPECT_EQ(test.client->lock(kRequest, test.timing->now() + 3s).error().code, ErrorCode::unavailable);
+  EXPECT_EQ(test.transport->seen.back().target, "/cancel");
+}
+
 TEST(Lock, ToldToEndByASilentServerSaysOneShortWordAndGoes) {
   TestClient test;
   test.transport->then(answer(200, kQueued));
@@ -153,6 +164,69 @@ TEST(Lock, TakesTheStreamWhenLongPollsAreCutShortTwice) {
   EXPECT_TRUE(result->acquired());
   EXPECT_TRUE(streamed);
   test.transport->otherwise = [](const Exchange&) { return answer(200, kReleased); };
+}
+
+TEST(Lock, StaysWithLongPollsWhenOneGoesThroughBetweenTwoThatAreCutShort) {
+  TestClient test;
+  test.transport->then(answer(200, kQueued));
+  test.transport->then(answer(504, ""));
+  test.transport->then(answer(200, kQueued));
+  test.transport->then(answer(504, ""));
+  test.transport->then(answer(200, kSkipped));
+  test.transport->on_stream = [](const Exchange&, const Transport::Bytes&) {
+    ADD_FAILURE() << "a stream";
+    return unreachable();
+  };
+  EXPECT_TRUE(test.client->lock(kRequest)->skipped());
+}
+
+// Each of them may have ended the wait, or has made it this node's turn.
+TEST(Lock, ByStreamAsksAtOnceWhenAnEventConcernsIt) {
+  for (const std::string event :
+       {R"("event":"completed","node_id":"other")", R"("event":"reset")",
+        R"("event":"failed","permanent":true,"node_id":"other")", R"("event":"granted","node_id":"me")",
+        R"("event":"refused","node_id":"me")", R"("event":"cancelled","node_id":"me")"}) {
+    TestClient test({.wait_by = WaitBy::stream});
+    test.transport->then(answer(200, kQueued));
+    test.transport->on_stream = [&](const Exchange&, const Transport::Bytes& bytes) {
+      EXPECT_TRUE(bytes("id: 1\ndata: {\"event\":\"failed\",\"node_id\":\"other\"}\n\n"));
+      EXPECT_TRUE(bytes("id: 2\ndata: {\"event\":\"cancelled\",\"node_id\":\"other\"}\n\n"));
+      EXPECT_EQ(test.transport->count, 1u) << event;
+      test.transport->then(answer(200, kSkipped));
+      EXPECT_FALSE(bytes("id: 3\ndata: {" + event + "}\n\n")) << event;
+      return answer(200, "");
+    };
+    EXPECT_TRUE(test.client->lock(kRequest)->skipped());
+  }
+}
+
+TEST(Lock, ByStreamAsksWhatItHasMissedWhenTheStreamHasEnded) {
+  TestClient test({.wait_by = WaitBy::stream});
+  test.transport->then(answer(200, kQueued));
+  int streams = 0;
+  test.transport->on_stream = [&](const Exchange&, const Transport::Bytes& bytes) {
+    if (++streams == 1) {
+      EXPECT_TRUE(bytes(": turnstile\n\n"));
+      test.transport->then(answer(200, kSkipped));
+    } else {
+      EXPECT_FALSE(bytes("data: {\"event\":\"completed\"}\n\n"));
+    }
+    return answer(200, "");
+  };
+  EXPECT_TRUE(test.client->lock(kRequest)->skipped());
+  EXPECT_EQ(streams, 1);
+}
+
+TEST(L7, AWaitersStreamThatIsSilentForTwoHeartbeatsIsGivenUp) {
+  TestClient test({.wait_by = WaitBy::stream, .heartbeat = 3s});
+  test.transport->then(answer(200, kQueued));
+  test.transport->then(answer(200, kSkipped));
+  test.transport->on_stream = [](const Exchange& exchange, const Transport::Bytes& bytes) {
+    EXPECT_EQ(exchange.silence, 6s);  // which the transport looks after
+    EXPECT_TRUE(bytes(": turnstile\n\n"));
+    return silent();
+  };
+  EXPECT_TRUE(test.client->lock(kRequest)->skipped());
 }
 
 TEST(Lock, PollsTheStatusWhenAStreamDoesNotBegin) {
