@@ -1,11 +1,25 @@
 // The rules of a Write stream: arbitration, adoption, and what each end of a stream means.
 #include "content/write_session.h"
 
+#include <fcntl.h>
 #include <signal.h>
 #include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
 
 #include "content/test_arbiter.h"
 #include "content/test_directory.h"
+
+namespace {
+bool has_links = true;
+}  // namespace
+
+// The test program's own, which the linker prefers: a file system without hard links.
+extern "C" int linkat(int from, const char* name, int to, const char* new_name, int flags) {
+  if (has_links) return int(::syscall(SYS_linkat, from, name, to, new_name, flags));
+  errno = EPERM;
+  return -1;
+}
 
 namespace turnstile::content {
 namespace {
@@ -200,6 +214,20 @@ TEST_F(WriteSessionTest, LooksAgainAfterAnAdoptionHadToBeAskedForAnew) {
   script_.valid = false;  // it stood still for too long; meanwhile the last user removes the blob
   script_.on_adoption = [&] { std::filesystem::remove(blob_path(directory_ / ".", digest_)); };
   EXPECT_EQ(session.handle(commit(5, digest_.text())).error().code, ErrorClass::unavailable);
+  EXPECT_EQ(heard().back(), "failed: it was removed meanwhile");
+  EXPECT_FALSE(node_->info(digest_));
+}
+
+TEST_F(WriteSessionTest, LooksAgainWhereNoSecondNameKeepsWhatItAdopts) {
+  put_file(blob_path(directory_ / "root", digest_), bytes_);
+  has_links = false;
+  WriteSession session(*node_);
+  EXPECT_TRUE(session.handle(stat(ref_, 5)));
+  std::filesystem::remove(blob_path(directory_ / "root", digest_));
+  const Outcome<WriteAnswer> committed = session.handle(commit(5, digest_.text()));
+  has_links = true;
+  ASSERT_FALSE(committed);
+  EXPECT_EQ(committed.error().code, ErrorClass::unavailable);
   EXPECT_EQ(heard().back(), "failed: it was removed meanwhile");
   EXPECT_FALSE(node_->info(digest_));
 }

@@ -1,6 +1,9 @@
 // Writing one blob, without gRPC and without anybody to ask.
 #include "content/writer.h"
 
+#include <signal.h>
+#include <sys/resource.h>
+
 #include <thread>
 
 #include "content/test_directory.h"
@@ -87,6 +90,33 @@ TEST_F(WriterTest, WritesAtTheEndOnlyOrFromTheBeginning) {
   EXPECT_EQ(*writer->verify(2, std::nullopt), digest_of("xy"));
 }
 
+TEST_F(WriterTest, HashesAnewWhatIsWrittenAnew) {
+  auto writer = open("r");
+  ASSERT_TRUE(writer->write(0, "abc"));
+  EXPECT_EQ(so_far(*writer), digest_of("abc").text());
+  ASSERT_TRUE(writer->write(0, "xy"));
+  EXPECT_EQ(so_far(*writer), digest_of("xy").text());
+  EXPECT_EQ(*writer->verify(2, std::nullopt), digest_of("xy"));
+}
+
+TEST_F(WriterTest, AWriteThatFailsHalfWayLeavesTheFileAsItWas) {
+  auto writer = open("r");
+  ASSERT_TRUE(writer->write(0, "abc"));
+  rlimit before;
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  ::signal(SIGXFSZ, SIG_IGN);
+  const rlimit full{4, before.rlim_max};  // stands for a full disk
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &full), 0);
+  const Outcome<void> written = writer->write(3, "def");
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &before), 0);
+  EXPECT_FALSE(written);
+  EXPECT_EQ(writer->status().offset, 3);
+  const Outcome<Digest> digest = writer->verify(3, digest_of("abc"));
+  ASSERT_TRUE(digest) << digest.error().message;
+  EXPECT_TRUE(writer->publish(*digest));
+  EXPECT_EQ(file_text(blob_path(directory_ / "root", *digest)), "abc");
+}
+
 TEST_F(WriterTest, AWrongSizeOrDigestKeepsTheDataForAnotherTry) {
   auto writer = open("r");
   ASSERT_TRUE(writer->write(0, "abc"));
@@ -135,6 +165,27 @@ TEST_F(WriterTest, WhatCouldNotBeSyncedIsWrittenAnew) {
   ASSERT_TRUE(next->write(0, "abc"));
   EXPECT_TRUE(next->publish(*digest));
   EXPECT_EQ(file_text(blob_path(directory_ / "root", *digest)), "abc");
+}
+
+// Else a blob that was committed is gone after a power cut, or not guarded any more.
+TEST_F(WriterTest, BothNamesOfABlobAreSyncedBeforeItIsPublished) {
+  for (const std::string folder : {"/blobs/sha256", "/uses/node-a/sha256"}) {
+    auto writer = open("r");
+    ASSERT_TRUE(writer->write(0, folder));
+    const Outcome<Digest> digest = writer->verify(0, std::nullopt);
+    ASSERT_TRUE(digest);
+    const testing::FailingSync failing(1, folder);
+    EXPECT_FALSE(writer->publish(*digest)) << folder;
+    EXPECT_TRUE(failing.has_failed()) << folder;
+    ASSERT_TRUE(store_.drop_ingest("r"));
+  }
+}
+
+TEST_F(WriterTest, TheSecondNameOfABlobThatWasThereIsSynced) {
+  put_file(blob_path(directory_ / "root", digest_of("abc")), "abc");
+  const testing::FailingSync failing(1, "/uses/node-a/sha256");
+  EXPECT_FALSE(store_.guard(digest_of("abc")));
+  EXPECT_TRUE(failing.has_failed());
 }
 
 TEST_F(WriterTest, OneForEachRefAndTheSecondWaitsAMoment) {
