@@ -42,6 +42,7 @@ enum class RecordKind : uint8_t {
   life_mark = 18,         // number: the first event id of a life; the service's own, as is that of
                           // event_mark: an id that was told is never used again (S28)
 };
+inline constexpr RecordKind kLastRecordKind = RecordKind::life_mark;  // they are numbered without gaps
 
 // Bits of Record::flags.
 inline constexpr uint8_t kFlagResourceScope = 1, kFlagMonitor = 2, kFlagUnclaimed = 4, kFlagDereference = 8,

@@ -25,7 +25,7 @@ enum Field : uint16_t {
   kAllFields = (1 << 15) - 1,
 };
 
-constexpr uint8_t kLastKind = uint8_t(RecordKind::life_mark);
+constexpr uint8_t kLastKind = uint8_t(kLastRecordKind);
 
 // Names all members, so that a new one does not compile until it has a bit.
 uint16_t fields_of(const Record& record) {
