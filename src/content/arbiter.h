@@ -79,6 +79,9 @@ class Arbiter {
   // who has decided.
   virtual Removal end_use(const Digest& digest, bool is_there, bool tell_life) = 0;
 
+  // Whether it is known that the server counts no node as using it; asks.
+  virtual bool counts_nobody(const Digest&) { return false; }
+
   // The life of the server that counts this node's uses, as last seen, or as it says when asked. Empty: not
   // known, or no server counts them. Other nodes take away what this one does not use by that life's count
   // alone, second names too.

@@ -86,6 +86,12 @@ Expected<uint32_t> ClientLockServer::release_reference(const std::string& resour
   return left->count;
 }
 
+Expected<uint32_t> ClientLockServer::references(const std::string& resource) {
+  const Expected<ReferenceStatus> found = client_.references(resource);
+  if (!found) return std::unexpected(found.error());
+  return found->count;
+}
+
 Expected<Grant> ClientLockServer::lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                                        const std::stop_token& stop) {
   return to_grant(client_.lock(request, deadline, stop));

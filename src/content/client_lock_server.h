@@ -17,6 +17,7 @@ class ClientLockServer final : public LockServer {
 
   Expected<Grant> try_lock(const LockRequest& request) override;
   Expected<uint32_t> release_reference(const std::string& resource) override;
+  Expected<uint32_t> references(const std::string& resource) override;
   Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                        const std::stop_token& stop) override;
   void cancel(const LockRequest& request) override;

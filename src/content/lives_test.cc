@@ -172,7 +172,14 @@ TEST_F(LivesTest, TheSecondNameOfANodeThatPeopleHaveReleasedIsTaken) {
   script_.life = "7";
   const auto patient = open("c", {}, {.later = 1ms});
   ASSERT_TRUE(pull(*patient));
+  script_.counts_nobody = false;
   ASSERT_TRUE(patient->remove(digest_));
+  for (int i = 0; i < 10; ++i) {
+    (void)patient->lives().work();
+    std::this_thread::sleep_for(1ms);
+  }
+  EXPECT_TRUE(fs::exists(use_path(root_, digest_, "dead"))) << "it was told meanwhile that it uses the blob";
+  script_.counts_nobody = true;
   for (int i = 0; i < 30'000 && fs::exists(blob_path(root_, digest_)); ++i) {
     (void)patient->lives().work();
     std::this_thread::sleep_for(1ms);

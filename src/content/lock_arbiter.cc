@@ -200,6 +200,13 @@ Removal LockArbiter::end_use(const Digest& digest, bool is_there, bool tell_life
 
 std::string LockArbiter::ask_life() { return !away() && look() ? life() : std::string(); }
 
+bool LockArbiter::counts_nobody(const Digest& digest) {
+  if (options_.references || away()) return false;
+  const Expected<uint32_t> users = server_->references(digest.text());
+  if (!users) note(users.error());
+  return users && *users == 0;
+}
+
 Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
   {
     const Locked lock(late_mutex_);

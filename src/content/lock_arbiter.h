@@ -53,6 +53,7 @@ class LockArbiter final : public Arbiter {
   Decision begin_adoption(const Digest& digest) override;
   bool is_waiting(const Digest& digest) override { return places_.has(digest); }
   Removal end_use(const Digest& digest, bool is_there, bool tell_life) override;
+  bool counts_nobody(const Digest& digest) override;
   std::string life() const override TS_EXCLUDES(life_mutex_);
   std::string ask_life() override;
   bool has_forgotten() override { return forgotten_.exchange(false); }

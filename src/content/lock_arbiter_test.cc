@@ -32,6 +32,7 @@ class FaultyServer final : public LockServer {
   Expected<uint32_t> release_reference(const std::string& resource) override {
     return server_.release_reference(resource);
   }
+  Expected<uint32_t> references(const std::string& resource) override { return server_.references(resource); }
   Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                        const std::stop_token& stop) override {
     return server_.lock(request, deadline, stop);

@@ -65,6 +65,8 @@ class LockServer {
   // it. Asked once: after an answer to a second try the first could still be carried out, and end a use that
   // has begun since.
   virtual Expected<uint32_t> release_reference(const std::string& resource) = 0;
+  // How many nodes use it.
+  virtual Expected<uint32_t> references(const std::string& resource) = 0;
   virtual Expected<Grant> lock(const LockRequest& request, LockClient::Clock::time_point deadline,
                                const std::stop_token& stop) = 0;
   virtual void cancel(const LockRequest& request) = 0;

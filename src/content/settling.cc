@@ -272,6 +272,9 @@ bool Lives::take_second_names(const Digest& digest, const BlobStore::Aside& asid
   if (!removal.is_certain || removal.life.empty() || aside.users.empty() || !removal.ticket->still_valid() ||
       arbiter_.ask_life() != removal.life)
     return false;
+  // A node that was told between the question and now that it uses the blob has made its second name before
+  // the blob was put aside, or will make none.
+  if (!arbiter_.counts_nobody(digest)) return false;
   for (const std::string& node : aside.users) {
     const Outcome<bool> taken = blobs_.take_second_name(node, digest, removal.life);
     if (!taken || !*taken) return false;

@@ -20,6 +20,7 @@ struct ArbiterScript {
   bool remote = false;
   bool confirmed = true;
   bool forgotten = false;  // to be told once
+  bool counts_nobody = true;
   std::string life;
   std::function<void()> on_write = [] {};  // while the lock is being taken
   std::function<void()> on_adoption = [] {};
@@ -48,6 +49,7 @@ class ScriptedArbiter final : public Arbiter {
   bool is_remote() const override { return script_.remote; }
   bool has_forgotten() override { return std::exchange(script_.forgotten, false); }
   std::string life() const override { return script_.life; }
+  bool counts_nobody(const Digest&) override { return script_.counts_nobody; }
   std::string ask_life() override { return script_.life; }
   std::vector<bool> confirm_uses(const std::vector<Digest>& used) override {
     return std::vector<bool>(used.size(), true);

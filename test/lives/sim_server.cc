@@ -227,6 +227,14 @@ class SimLockServer final : public content::LockServer {
       return std::unexpected(unavailable());
     return *left;
   }
+  Expected<uint32_t> references(const std::string& resource) override {
+    auto found = std::make_shared<uint32_t>(0);
+    if (!line_->call([line = line_, resource, found] {
+          *found = uint32_t(line->server().rules->references(resource).size());
+        }))
+      return std::unexpected(unavailable());
+    return *found;
+  }
   Expected<LaneStatus> status(const std::string& operation, const std::string& resource) override {
     auto status = std::make_shared<LaneStatus>();
     if (!line_->call([line = line_, operation, resource, status] {
