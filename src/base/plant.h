@@ -90,6 +90,8 @@ namespace turnstile {
   X(forgotten_count_counts, "a count of before the server forgot everything is taken for one of now")     \
   X(old_skip_counts, "a skip of before the server forgot everything is taken for one of now")             \
   X(removes_in_young_life, "a blob is removed before the others had time to say that they use it")        \
+  X(second_names_trusted, "where links are, a removal takes every use to have a second name")             \
+  X(guarded_once, "a second name that went with a damaged file is not made again")                        \
   X(settles_what_is_asked_for, "a use is given up at the server while another begins")                    \
   X(doubt_ignored, "a use begins while a word of the last one's end may still be on its way")             \
   X(queued_end_of_use, "a delete that waits for its turn ends a use that has begun meanwhile")            \

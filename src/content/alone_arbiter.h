@@ -17,7 +17,7 @@ class AloneArbiter final : public Arbiter {
   Decision begin_adoption(const Digest&) override {
     return {Decision::Kind::adopt, std::make_unique<Nothing>()};
   }
-  Removal end_use(const Digest&, bool, bool) override {
+  Removal end_use(const Digest&, bool) override {
     return {Removal::Kind::remove_own, std::make_unique<Nothing>(), true, {}};
   }
   std::vector<bool> confirm_uses(const std::vector<Digest>& used) override {

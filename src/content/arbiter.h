@@ -57,7 +57,8 @@ struct Removal {
   };
   Kind kind = Kind::not_asked;
   std::unique_ptr<Ticket> ticket{};  // with the two removes; held while the files are removed
-  // If the life was to be told: that it is known which one has decided; and which, if its count was asked.
+  // With a ticket: whether it is known which life of the server has decided; and which, if its count was
+  // asked.
   bool is_certain = false;
   std::string life{};
 };
@@ -75,9 +76,8 @@ class Arbiter {
   virtual Decision begin_adoption(const Digest& digest) = 0;
   // Whether an earlier question is still in a queue for this node, and may be answered behind its back.
   virtual bool is_waiting(const Digest&) { return false; }
-  // This node does not use the blob any more. `is_there`: some root has it. `tell_life`: the caller must know
-  // who has decided.
-  virtual Removal end_use(const Digest& digest, bool is_there, bool tell_life) = 0;
+  // This node does not use the blob any more. `is_there`: some root has it.
+  virtual Removal end_use(const Digest& digest, bool is_there) = 0;
 
   // Whether it is known that the server counts no node as using it; asks.
   virtual bool counts_nobody(const Digest&) { return false; }
@@ -96,7 +96,6 @@ class Arbiter {
   virtual std::vector<Digest> counted() { return {}; }
   // Whether everybody has had time to say what they use: before that, nothing is removed.
   virtual bool is_settled() { return true; }
-  virtual bool is_settled_now() { return true; }  // asks
   // False: another plugin may have this node's name. What is given up under it now may be what that one uses.
   virtual bool has_its_name() { return true; }
   // Whether questions may take long: then they are asked behind containerd's back where that is possible.

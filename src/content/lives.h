@@ -101,6 +101,8 @@ class Lives {
 
   // One round of what the thread does. True: something is left to do, now or later.
   bool work();
+  // What is in use here, has lost its second name and is published gets one again.
+  Outcome<void> guard_again(const Digest& digest) TS_EXCLUDES(mutex_);
   // Uses that nobody but this node is known to know of.
   size_t unconfirmed() const TS_EXCLUDES(mutex_);
 
@@ -126,6 +128,7 @@ class Lives {
   void tell() TS_EXCLUDES(mutex_);
   // A use that is confirmed: its file is put right.
   void look_after_file(const Digest& digest) TS_EXCLUDES(mutex_);
+  void guard_again() TS_EXCLUDES(mutex_);
   void let_go_of_kept() TS_EXCLUDES(mutex_);
   bool settle_all() TS_EXCLUDES(mutex_);
   // leaving → absent, if nobody asks for it. False: later.
@@ -138,7 +141,7 @@ class Lives {
   };
   Cleared clear_away(const Digest& digest, bool had_users) TS_EXCLUDES(mutex_);
   void note_answer(Life& life, Cleared cleared) TS_REQUIRES(mutex_);
-  bool remove_files(const Digest& digest, const Removal& removal) TS_EXCLUDES(mutex_);
+  bool remove_files(const Digest& digest, const Removal& removal, bool had_users) TS_EXCLUDES(mutex_);
   // Takes the second names of nodes that people have released. False: some node may use it.
   bool take_second_names(const Digest& digest, const BlobStore::Aside& aside, const Removal& removal);
   void say_who_confirms(const std::string& life) TS_EXCLUDES(mutex_);
@@ -164,7 +167,7 @@ class Lives {
   int unsaid_ TS_GUARDED_BY(said_mutex_) = 0;                   // uses that are on their way
   std::optional<std::string> said_ TS_GUARDED_BY(said_mutex_);  // by which life all uses are confirmed
 
-  Clock::time_point possession_due_{};  // work()'s
+  Clock::time_point possession_due_{}, guard_due_{};  // work()'s
 
   Mutex wake_mutex_;
   std::condition_variable_any wake_, settled_;

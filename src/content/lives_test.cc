@@ -157,6 +157,31 @@ TEST_F(LivesTest, ARemovalSparesWhatAnotherNodeHasASecondNameFor) {
   EXPECT_FALSE(fs::exists(blob_path(root_, digest_)));
 }
 
+TEST_F(LivesTest, InAYoungLifeOfTheServerNothingIsRemovedWhereLinksAreEither) {
+  const auto a = open("a");
+  ASSERT_TRUE(pull(*a));
+  script_.settled = false;
+  ASSERT_TRUE(a->remove(digest_));
+  EXPECT_EQ(script_.count("end"), 0u) << "others may use it without a second name, and not have said so yet";
+  EXPECT_TRUE(fs::exists(blob_path(root_, digest_)));
+}
+
+TEST_F(LivesTest, WhatWasDamagedAndPulledAgainByOneNodeHasASecondNameOfEachAgain) {
+  Lives::Clock::time_point now{};
+  const auto a = open("a"), b = open("b", {}, {.now = [&] { return now; }});
+  ASSERT_TRUE(pull(*a) && pull(*b));
+  (void)b->lives().work();
+  const Outcome<OpenBlob> damaged = a->blobs().find(digest_);
+  ASSERT_TRUE(*a->blobs().put_damaged_away(digest_, *damaged));
+  EXPECT_FALSE(fs::exists(use_path(root_, digest_, "b")));
+  ASSERT_TRUE(a->remove(digest_) && pull(*a));
+  now += 1min;
+  (void)b->lives().work();
+  EXPECT_TRUE(fs::exists(use_path(root_, digest_, "b")));
+  ASSERT_TRUE(a->remove(digest_));  // by a server that counts nobody
+  EXPECT_EQ(read(*b, digest_), "abc");
+}
+
 TEST_F(LivesTest, TheSecondNameOfANodeThatPeopleHaveReleasedIsTaken) {
   const auto a = open("a");
   {

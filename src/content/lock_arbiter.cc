@@ -187,13 +187,13 @@ std::vector<bool> LockArbiter::confirm_uses(const std::vector<Digest>& used) {
 
 // ---- How a use ends.
 
-Removal LockArbiter::end_use(const Digest& digest, bool is_there, bool tell_life) {
-  if (!tell_life) return end_use(digest, is_there);
-  const std::optional<ServerLife> known = look();
-  const std::string before = known ? known->id : std::string();
-  Removal removal = end_use(digest, is_there);
+// A life never comes back: the one that was seen before the question and is there behind it has answered.
+Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
+  const std::string before = server_life();
+  Removal removal = ask_end(digest, is_there);
+  if (!removal.ticket) return removal;
   const std::optional<ServerLife> after = look();
-  removal.is_certain = known && after && after->id == before;
+  removal.is_certain = after && after->id == before;
   if (removal.is_certain && !options_.references) removal.life = before;
   return removal;
 }
@@ -207,7 +207,7 @@ bool LockArbiter::counts_nobody(const Digest& digest) {
   return users && *users == 0;
 }
 
-Removal LockArbiter::end_use(const Digest& digest, bool is_there) {
+Removal LockArbiter::ask_end(const Digest& digest, bool is_there) {
   {
     const Locked lock(late_mutex_);
     late_.erase(digest);

@@ -52,7 +52,7 @@ class LockArbiter final : public Arbiter {
   Decision begin_write(const Digest& digest, int64_t size) override;
   Decision begin_adoption(const Digest& digest) override;
   bool is_waiting(const Digest& digest) override { return places_.has(digest); }
-  Removal end_use(const Digest& digest, bool is_there, bool tell_life) override;
+  Removal end_use(const Digest& digest, bool is_there) override;
   bool counts_nobody(const Digest& digest) override;
   std::string life() const override TS_EXCLUDES(life_mutex_);
   std::string ask_life() override;
@@ -60,7 +60,6 @@ class LockArbiter final : public Arbiter {
   std::vector<bool> confirm_uses(const std::vector<Digest>& used) override;
   std::vector<Digest> counted() override;
   bool is_settled() override TS_EXCLUDES(life_mutex_);
-  bool is_settled_now() override { return !away() && look() && is_settled(); }
   bool is_remote() const override { return true; }
   bool has_its_name() override TS_EXCLUDES(name_mutex_, trouble_mutex_);
   void look_after() override;
@@ -94,7 +93,7 @@ class LockArbiter final : public Arbiter {
   // Whether the blob was said to be done for so long that it will hardly come into sight.
   bool is_overdue(const Digest& digest) TS_EXCLUDES(late_mutex_);
 
-  Removal end_use(const Digest& digest, bool is_there);
+  Removal ask_end(const Digest& digest, bool is_there);
   Removal remove_under(const Digest& digest, std::unique_ptr<ServerHold> hold);
 
   // uses_counted.cc: where the nodes count themselves.

@@ -163,8 +163,8 @@ TEST(LockArbiter, AFileThatCameAfterARemovalByOthersIsNotTakenForRemoved) {
   Expected<LockResult> removal = other.try_lock({.operation = "delete", .resource = blob_name()});
   ASSERT_TRUE(removal && removal->hold.release(WorkResult::succeeded())) << "which the server keeps";
   put_file(blob_path(cluster.root(), kBlob), "a blob");
-  EXPECT_EQ(a->end_use(kBlob, true, false).kind, Removal::Kind::later);
-  EXPECT_EQ(a->end_use(kBlob, false, false).kind, Removal::Kind::settled);
+  EXPECT_EQ(a->end_use(kBlob, true).kind, Removal::Kind::later);
+  EXPECT_EQ(a->end_use(kBlob, false).kind, Removal::Kind::settled);
 }
 
 TEST(LockArbiter, WhatOthersAreAtIsRemovedWhenTheyAreDone) {
@@ -186,7 +186,7 @@ TEST(LockArbiter, ADeleteThatWasLeftInAQueueEndsNoLaterUse) {
   Faulty cluster;
   ASSERT_TRUE(cluster.pull && cluster.pull->acquired());
   cluster.server->loses_cancels = true;
-  EXPECT_EQ(cluster.a.end_use(kBlob, false, false).kind, Removal::Kind::later);
+  EXPECT_EQ(cluster.a.end_use(kBlob, false).kind, Removal::Kind::later);
   ASSERT_EQ(cluster.c.status("delete", blob_name())->queue_length, 1u);
   ASSERT_TRUE(cluster.a.confirm_uses({kBlob}).front());
   ASSERT_TRUE(cluster.pull->hold.release(WorkResult::succeeded()));
@@ -201,7 +201,7 @@ TEST(LockArbiter, ASkipOfAnEarlierLifeIsAskedForAgain) {
   cluster.wait_until([&] { return cluster.users() == Names{"a", "c"}; });
   ASSERT_TRUE(cluster.client("admin").release_node("a"));  // as an old store does that is restored
   cluster.server->life_id = "2";
-  ASSERT_TRUE(cluster.a.is_settled_now()) << "it is known that the server has begun anew";
+  ASSERT_EQ(cluster.a.ask_life(), "2") << "it is known that the server has begun anew";
   Decision adopt;
   cluster.wait_until([&] {
     adopt = cluster.a.begin_write(kBlob, 6);
@@ -217,9 +217,9 @@ TEST(LockArbiter, AServerThatKeepsNoReferencesConfirmsNothing) {
   for (const bool tells : {true, false}) {
     Faulty cluster({.server_keeps_references = false});
     if (tells) cluster.server->keeps_references = false;
-    EXPECT_TRUE(cluster.a.is_settled_now());
+    EXPECT_EQ(cluster.a.ask_life(), tells ? "" : "1");
     EXPECT_FALSE(cluster.a.confirm_uses({kBlob}).front());
-    EXPECT_EQ(cluster.a.end_use(kBlob, true, true).kind, Removal::Kind::not_asked) << "that it counts nobody";
+    EXPECT_EQ(cluster.a.end_use(kBlob, true).kind, Removal::Kind::not_asked) << "that it counts nobody";
     EXPECT_EQ(cluster.a.life(), tells ? "" : "1");
   }
 }
@@ -227,12 +227,10 @@ TEST(LockArbiter, AServerThatKeepsNoReferencesConfirmsNothing) {
 TEST(LockArbiter, AServerThatCameBackWithoutReferencesIsNoticedBeforeTheNextUse) {
   Faulty cluster;
   cluster.server->keeps_references = true;
-  ASSERT_TRUE(cluster.a.is_settled_now());
-  EXPECT_EQ(cluster.a.life(), "1");
+  ASSERT_EQ(cluster.a.ask_life(), "1");
   cluster.server->life_id = "2";
   cluster.server->keeps_references = false;
-  ASSERT_TRUE(cluster.a.is_settled_now()) << "asked by whoever wants to remove something";
-  EXPECT_EQ(cluster.a.life(), "") << "no other node may rely on this life";
+  EXPECT_EQ(cluster.a.ask_life(), "") << "no other node may rely on this life";
   EXPECT_EQ(cluster.a.begin_write(kBlob, 6).kind, Kind::error);
   EXPECT_FALSE(cluster.a.confirm_uses({kBlob}).front());
 }
@@ -425,7 +423,7 @@ TEST(LockArbiter, AServerThatHasBegunAnewIsAskedAgainWhoseTheNameIs) {
   auto* server = new FaultyServer(cluster, "a");
   LockArbiter one(std::unique_ptr<LockServer>(server),
                   {.node = "a", .identity = "one", .machine = "the machine one"});
-  ASSERT_TRUE(one.is_settled_now());
+  ASSERT_EQ(one.ask_life(), "1");
   ASSERT_FALSE(one.claim_name());
   EXPECT_TRUE(one.has_its_name());
   ASSERT_TRUE(cluster.client("admin").break_hold("node-name", "turnstile-content/a", "a lost store"));
@@ -433,7 +431,7 @@ TEST(LockArbiter, AServerThatHasBegunAnewIsAskedAgainWhoseTheNameIs) {
                   {.node = "a", .identity = "two", .machine = "the machine two"});
   ASSERT_FALSE(two.claim_name());
   server->life_id = "2";
-  ASSERT_TRUE(one.is_settled_now());
+  ASSERT_EQ(one.ask_life(), "2");
   EXPECT_TRUE(one.claim_name()) << "it is not believed for the rest of its lease";
   EXPECT_FALSE(one.has_its_name());
 }

@@ -44,7 +44,7 @@ constexpr Row kRows[] = {
     {"stalled-after", "DURATION",
      "let another node take over a download that has stood still for this long (2m; 0s: never)"},
     {"settled-after", "DURATION",
-     "without hard links: remove nothing for this long after the server's start (20s)"},
+     "remove nothing for this long after the server's start, while nodes say what they use (20s)"},
     {"keep-unused", "DURATION", "how long to keep blobs that this node no longer uses (0s: not at all)"},
     {"keep-unused-bytes", "BYTES",
      "how many bytes of unused blobs to keep, the newest first; K, M, G, T (no limit)"},

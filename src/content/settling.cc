@@ -15,6 +15,7 @@ using namespace std::chrono_literals;
 constexpr auto kTick = 250ms;
 constexpr size_t kBatch = 500;
 constexpr auto kPossessionAgain = 1min;
+constexpr auto kGuardAgain = 10s;
 constexpr auto kQuick = 25ms;  // containerd's content lock is held meanwhile
 
 }  // namespace
@@ -42,6 +43,7 @@ bool Lives::work() {
   }
   tell();
   say_who_confirms(now_asked);
+  guard_again();
   let_go_of_kept();
   const bool all_settled = settle_all();
   return !all_settled || unconfirmed() > 0;
@@ -122,6 +124,40 @@ void Lives::look_after_file(const Digest& digest) {
     life.reported = true;
   }
   if (!done) log_warning("a blob's names", {{"digest", digest.text()}, {"error", done.error().message}});
+}
+
+// Who puts a damaged file away takes all second names of it, and who pulls it again makes one for itself.
+void Lives::guard_again() {
+  if (guard_due_ > options_.now() || !blobs_.guards_all() || planted(Plant::guarded_once)) return;
+  guard_due_ = options_.now() + kGuardAgain;
+  Outcome<std::vector<Digest>> guarded = blobs_.guarded();
+  if (!guarded) return log_warning("this node's second names", {{"error", guarded.error().message}});
+  std::sort(guarded->begin(), guarded->end());
+  for (const Stage stage : {Stage::in_use, Stage::kept})
+    for (const BlobInfo& info : state_.in_stage(stage)) {
+      if (std::binary_search(guarded->begin(), guarded->end(), info.digest)) continue;
+      if (const Outcome<void> done = guard_again(info.digest); !done)
+        return log_warning("a blob's second name",
+                           {{"digest", info.digest.text()}, {"error", done.error().message}});
+    }
+}
+
+Outcome<void> Lives::guard_again(const Digest& digest) {
+  {
+    const Locked lock(mutex_);
+    Life& life = lives_[digest];
+    const std::optional<Stage> stage = state_.stage_of(digest);
+    if (life.telling || life.settling || !stage || *stage == Stage::leaving) return {};
+    life.telling = true;  // nobody settles it meanwhile
+  }
+  pause("before a second name is made again");
+  const Outcome<bool> guarded = blobs_.guard(digest);
+  {
+    const Locked lock(mutex_);
+    lives_[digest].telling = false;
+  }
+  if (guarded || guarded.error().code == ErrorClass::not_found) return {};  // nobody has pulled it again yet
+  return std::unexpected(guarded.error());
 }
 
 // ---- What is kept leaves when its time is over, or when there is too much of it: the oldest first.
@@ -235,19 +271,20 @@ Lives::Cleared Lives::clear_away(const Digest& digest, bool had_users) {
                 {{"digest", digest.text()}, {"error", removed.error().message}});
     return Cleared::not_asked;
   }
-  // Where every use has a second name, a removal sees it; else all must have had the time to be counted, and
-  // it must be known which life of the server has not counted them.
-  const bool by_count_alone = !blobs_.guards_all() && !planted(Plant::removes_in_young_life);
-  if (by_count_alone && (!arbiter_.is_settled() || !arbiter_.is_settled_now())) return Cleared::not_asked;
+  // A removal sees second names, but a use may be without: where there are none, or since a damaged file was
+  // put away. So all must have had the time to be counted, and it must be known which life of the server has
+  // not counted them.
+  const bool trusts =
+      planted(Plant::removes_in_young_life) || (planted(Plant::second_names_trusted) && blobs_.guards_all());
+  if (!arbiter_.is_settled() && !trusts) return Cleared::not_asked;
   // Should this process end before the answer comes, the next one must not begin a use that it could still
   // end.
   if (const Outcome<void> noted = state_.set_may_be_told(digest, arbiter_.is_remote()); !noted) {
     log_warning("a use cannot be ended now", {{"digest", digest.text()}, {"error", noted.error().message}});
     return Cleared::not_asked;
   }
-  const Removal removal =
-      arbiter_.end_use(digest, blobs_.find_published(digest).has_value(), had_users || by_count_alone);
-  if (removal.ticket && by_count_alone && (!arbiter_.is_settled() || !removal.is_certain)) {
+  const Removal removal = arbiter_.end_use(digest, blobs_.find_published(digest).has_value());
+  if (removal.ticket && !trusts && (!arbiter_.is_settled() || !removal.is_certain)) {
     removal.ticket->failed("not all have told yet what they use");
     return Cleared::answered;
   }
@@ -264,7 +301,7 @@ Lives::Cleared Lives::clear_away(const Digest& digest, bool had_users) {
     case Removal::Kind::remove_everywhere:
       break;
   }
-  return remove_files(digest, removal) ? Cleared::done : Cleared::answered;
+  return remove_files(digest, removal, had_users) ? Cleared::done : Cleared::answered;
 }
 
 bool Lives::take_second_names(const Digest& digest, const BlobStore::Aside& aside, const Removal& removal) {
@@ -286,7 +323,7 @@ bool Lives::take_second_names(const Digest& digest, const BlobStore::Aside& asid
 }
 
 // True: they are gone.
-bool Lives::remove_files(const Digest& digest, const Removal& removal) {
+bool Lives::remove_files(const Digest& digest, const Removal& removal, bool had_users) {
   const bool everywhere = removal.kind == Removal::Kind::remove_everywhere;
   const auto spare = [&](const std::string& why) {
     pause("before a blob is brought back");
@@ -303,7 +340,7 @@ bool Lives::remove_files(const Digest& digest, const Removal& removal) {
     spare(aside.error().message);
     return false;
   }
-  if (aside->in_use && !take_second_names(digest, *aside, removal)) {
+  if (aside->in_use && !(had_users && take_second_names(digest, *aside, removal))) {
     log_info(
         "a blob has a second name: a node uses it that the lock server does not count, or a program such as "
         "a backup has linked it; it stays",

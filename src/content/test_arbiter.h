@@ -20,6 +20,7 @@ struct ArbiterScript {
   bool remote = false;
   bool confirmed = true;
   bool forgotten = false;  // to be told once
+  bool settled = true;
   bool counts_nobody = true;
   std::string life;
   std::function<void()> on_write = [] {};  // while the lock is being taken
@@ -42,12 +43,13 @@ class ScriptedArbiter final : public Arbiter {
     script_.on_adoption();
     return decide(script_.adoption);
   }
-  Removal end_use(const Digest&, bool, bool) override {
+  Removal end_use(const Digest&, bool) override {
     script_.heard.push_back("end");
     return {script_.removal, std::make_unique<Heard>(script_), true, script_.life};
   }
   bool is_remote() const override { return script_.remote; }
   bool has_forgotten() override { return std::exchange(script_.forgotten, false); }
+  bool is_settled() override { return script_.settled; }
   std::string life() const override { return script_.life; }
   bool counts_nobody(const Digest&) override { return script_.counts_nobody; }
   std::string ask_life() override { return script_.life; }

@@ -45,6 +45,7 @@ class Node {
       : cluster_(cluster), watcher_(cluster.client(name + "-watcher", quick())) {
     options.metrics = metrics;
     options.node = name;
+    options.settled_after = 0ms;
     Outcome<BlobStore> blobs = BlobStore::open({cluster.root(), {}, name, false});
     EXPECT_TRUE(blobs) << blobs.error().message;
     blobs_ = std::make_unique<BlobStore>(std::move(*blobs));
@@ -92,7 +93,7 @@ class Node {
   Removal::Kind give_up(std::unique_ptr<Ticket>* ticket = nullptr) {
     EXPECT_TRUE(state_->move(kBlob, Stage::in_use, Stage::leaving));
     EXPECT_TRUE(blobs_->unguard(kBlob));
-    Removal removal = arbiter_->end_use(kBlob, cluster_.has_blob(), false);
+    Removal removal = arbiter_->end_use(kBlob, cluster_.has_blob());
     if (ticket != nullptr) *ticket = std::move(removal.ticket);
     return removal.kind;
   }

@@ -225,8 +225,8 @@ class FilesGoneOrDamaged(BadDay):
             file.seek(-1, os.SEEK_CUR)
             file.write(bytes([byte ^ 1]))
 
-    def verify(self, node):
-        return subprocess.run([binary("turnstile-content"), "verify", "--node", node.name, *node.roots,
+    def verify(self, node, *flags):
+        return subprocess.run([binary("turnstile-content"), "verify", *flags, "--node", node.name, *node.roots,
                                "--state", os.path.join(node.directory, "content")],
                               capture_output=True, text=True, timeout=120, check=False)
 
@@ -258,6 +258,27 @@ class FilesGoneOrDamaged(BadDay):
         for digest in blobs:
             (self.assertIn if digest in (gone, damaged) else self.assertNotIn)(digest, said)
         self.heal(ref, blobs)
+
+    def test_what_one_node_has_healed_for_all_is_lost_to_none_when_the_server_forgets(self):
+        """Who puts a damaged file away takes everybody's second name."""
+        ref, blobs = self.image(mebibytes=1)
+        a, b = self.cluster.nodes
+        self.pull_at_once(ref)
+        layer = self.largest(blobs)
+        self.damage(self.cluster.files_of(layer)[0])
+        self.assertIn("put away", self.verify(a, "--put-away").stdout)
+        a.remove(ref)
+        a.pull(ref)
+        self.assert_users(blobs, a, b)
+        self.cluster.turnstiled.kill()
+        shutil.rmtree(self.cluster.store)
+        self.cluster.start_server()
+        a.remove(ref)
+        self.assert_users(blobs, b)
+        self.assert_still_has(b, blobs)
+        name = os.path.join(b.roots[1], "uses", b.name, layer.replace(":", "/"))
+        wait_until(lambda: os.path.exists(name), "the other one has a second name, too")
+        self.end(ref, blobs, b)
 
     def heal(self, ref, blobs):
         """docs/containerd.md: remove the image where it is used, pull it again."""

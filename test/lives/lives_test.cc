@@ -50,9 +50,10 @@ TEST(Lives, FreshSeedsShowNoViolation) {
 TEST(Lives, RareStatesAreReached) {
   const std::map<std::string, uint64_t> counts = play_all(1, kKnown);
   for (const char* what :
-       {"adoptions", "commits refused", "crashes", "cuts", "histories that left nothing", "nodes released",
-        "places kept", "removals", "server restarts", "stores lost", "writes",
-        "stood still before a blob is removed", "stood still before a use is written down"})
+       {"adoptions", "blobs damaged", "commits refused", "crashes", "cuts", "damaged blobs pulled again",
+        "histories that left nothing", "nodes released", "places kept", "removals", "server restarts",
+        "stores lost", "writes", "stood still before a blob is removed",
+        "stood still before a use is written down"})
     EXPECT_TRUE(counts.contains(what)) << what;
 }
 

@@ -1,5 +1,6 @@
 #include "world.h"
 
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <filesystem>
@@ -28,6 +29,7 @@ using std::chrono::milliseconds;
 
 constexpr int kNodes = 3;
 constexpr int kBlobs = 2;
+constexpr auto kGuardedAgain = 25s;  // after a start, or when what was damaged was pulled again
 
 struct Crashed {};  // thrown through whatever a killed plugin was at
 
@@ -92,6 +94,7 @@ class World {
     server_.delays = schedule_.random.chance(2);
     with_places_ = schedule_.random.chance(2);
     forgets_turns_ = with_places_ && schedule_.random.chance(2);
+    damages_ = schedule_.random.chance(3);
     simulated_without_links = without_links_;
     the_pause = [](const char* where) { the_world->pause(where); };
     for (int i = 0; i < kBlobs; ++i) bytes_.push_back("blob " + std::to_string(i));
@@ -192,8 +195,9 @@ class World {
     const std::shared_ptr<Wire> wire = machines_[current_->node].wire;
     if (wire->dead) throw Crashed{};
     if (schedule_.random.chance(2)) return;
-    // Without links a node must be able to say what it uses, soon after the server has forgotten it.
-    const bool may_last = server_.faults && !is_calm() && !(without_links_ && current_->settles);
+    // A node that may be without second names must be able to say what it uses, soon after the server has
+    // forgotten it.
+    const bool may_last = server_.faults && !is_calm() && !(needs_counts() && current_->settles);
     // Few come so far as to remove a blob.
     const std::string_view at = where;
     const bool removes =
@@ -202,7 +206,7 @@ class World {
     if (long_one) count(std::string("stood still ") + where);
     const auto time =
         milliseconds(long_one ? schedule_.random.between(8'000, 30'000) : schedule_.random.between(0, 60));
-    if (long_one && !without_links_ && schedule_.random.chance(2))
+    if (long_one && !needs_counts() && schedule_.random.chance(2))
       wire->stalled_until = schedule_.now() + time;
     note(machines_[current_->node].name + " pauses " + where + (long_one ? " for long" : ""));
     sleep(time);
@@ -253,10 +257,14 @@ class World {
             std::move(options)),
         metrics, lives);
     note(machine.name + " starts");
+    if (damages_) all_guarded_ = std::max(all_guarded_, schedule_.now() + kGuardedAgain);
     const Outcome<void> started = machine.store->start();
     TS_CHECK(started.has_value(), "a plugin recovers");
     // What was released while it was down may be gone, or go before it has told that it uses it.
     if (std::exchange(machine.released, false)) machine.told.clear();
+    // What was put away is forgotten at a start.
+    for (const auto& [blob, file] : damaged_)
+      if (!machine.rows->size_of(digests_[blob])) machine.told.erase(blob);
     ContentStore* const store = machine.store.get();
     begin(
         index,
@@ -375,6 +383,7 @@ class World {
   void happen() {
     Random& random = schedule_.random;
     const int node = int(random.below(kNodes));
+    if (damages_ && random.chance(3)) return damage(int(random.below(kBlobs)), node);
     switch (random.below(6)) {
       case 0:
         lose_store();
@@ -414,11 +423,57 @@ class World {
         break;
     }
   }
+  // A disk changes a byte. A node finds that out and puts the file away, or whoever adopts it does.
+  void damage(int blob, int node) {
+    const fs::path path = published(blob);
+    struct stat found;
+    if (::stat(path.c_str(), &found) != 0) return;
+    note("blob " + std::to_string(blob) + " is damaged");
+    count("blobs damaged");
+    fs::permissions(path, fs::perms::owner_all);
+    std::ofstream(path, std::ios::in | std::ios::binary) << "BLOB";
+    damaged_[blob] = found.st_ino;
+    if (schedule_.random.chance(2))
+      schedule_.after(milliseconds(schedule_.random.between(0, 60'000)), [this] {
+        if (!healed_) lose_store();
+      });
+    if (!machines_[node].store || schedule_.random.chance(3)) return;
+    note(machines_[node].name + " puts it away");
+    const BlobStore& blobs = machines_[node].store->blobs();
+    if (const Outcome<OpenBlob> seen = blobs.find_published(digests_[blob]))
+      TS_CHECK(blobs.put_damaged_away(digests_[blob], *seen).has_value(), "a file can be put away");
+  }
+  fs::path published(int blob) const {
+    return root_ / "blobs" / "sha256" / std::string(digests_[blob].hex());
+  }
+  // Since somebody has pulled it again, nobody may lose it any more.
+  void notice_healing() {
+    for (auto each = damaged_.begin(); each != damaged_.end();) {
+      struct stat found;
+      const bool healed = ::stat(published(each->first).c_str(), &found) == 0 && found.st_ino != each->second;
+      if (healed) {
+        count("damaged blobs pulled again");
+        all_guarded_ = schedule_.now() + kGuardedAgain;
+      }
+      each = healed ? damaged_.erase(each) : std::next(each);
+    }
+  }
+  bool lacks_second_name(const Machine& machine, int blob) const {
+    return damages_ && !without_links_ && schedule_.now() >= all_guarded_ && machine.store &&
+           !damaged_.contains(blob) && !is_guarded(machine, blob);
+  }
+  bool is_guarded(const Machine& machine, int blob) const {
+    return fs::exists(root_ / "uses" / machine.name / "sha256" / std::string(digests_[blob].hex()));
+  }
+
   void lose_store() {
     note("the server loses its store");
     count("stores lost");
-    // Without links nobody can save what a node uses that is not there to say so in time.
-    if (without_links_) {
+    // Nobody can save what a node uses without a second name, and is not there to say so in time.
+    for (Machine& machine : machines_)
+      for (const int blob : machine.told)
+        if (!machine.store && !is_guarded(machine, blob)) machine.released = true;
+    if (without_links_ || schedule_.now() < all_guarded_) {
       server_.calm_until = schedule_.now() + 40s;
       for (Machine& machine : machines_) {
         if (!machine.store) machine.released = true;
@@ -429,6 +484,7 @@ class World {
     begin_life();
   }
   bool is_calm() const { return schedule_.now() < server_.calm_until; }
+  bool needs_counts() const { return without_links_ || damages_; }
   void begin_life() {
     ++server_.life;
     server_.began = schedule_.now();
@@ -484,12 +540,15 @@ class World {
 
   void check_uses(const char* when) {
     if (!violations_.empty()) return;
+    notice_healing();
     for (int node = 0; node < kNodes; ++node) {
       const Machine& machine = machines_[node];
       if (machine.released) continue;
       for (int blob = 0; blob < kBlobs; ++blob) {
-        if (machine.told.contains(blob) && !lies_somewhere(node, digests_[blob]))
+        if (machine.told.contains(blob) && !damaged_.contains(blob) && !lies_somewhere(node, digests_[blob]))
           violate(machine.name + " uses blob " + std::to_string(blob) + ", and its file is gone, " + when);
+        else if (machine.told.contains(blob) && lacks_second_name(machine, blob))
+          violate(machine.name + " uses blob " + std::to_string(blob) + " without a second name, " + when);
       }
     }
   }
@@ -504,7 +563,7 @@ class World {
       if (!server_.rules->references(digests_[blob].text()).empty())
         violate("nobody uses blob " + std::to_string(blob) + ", and the server counts a node");
       for (const auto& entry : fs::recursive_directory_iterator(root_))
-        if (entry.is_regular_file() &&
+        if (entry.is_regular_file() && entry.path().parent_path() != root_ / "damaged" &&
             entry.path().filename().string().find(digests_[blob].hex().substr(0, 32)) != std::string::npos)
           violate("nobody uses blob " + std::to_string(blob) +
                   ", and its file is there: " + fs::relative(entry.path(), root_).string());
@@ -524,7 +583,10 @@ class World {
   const fs::path root_;
   SimServer server_;
   bool touched_ = false;  // files, perhaps, since they were looked at
-  bool without_links_ = false, with_places_ = false, forgets_turns_ = false, healed_ = false, ending_ = false;
+  bool without_links_ = false, with_places_ = false, forgets_turns_ = false, damages_ = false;
+  bool healed_ = false, ending_ = false;
+  std::map<int, ino_t> damaged_;  // blobs that were not pulled again since, and which file is damaged
+  Time all_guarded_{};            // then every node that is there has a second name for all that it uses
   std::vector<std::string> bytes_;
   std::vector<Digest> digests_;
   Machine machines_[kNodes];
