@@ -37,13 +37,21 @@ void BackgroundVerification::note(Finding finding) {
     reported_.erase(finding.digest);
     return;
   }
-  if (!store_.mend(finding) || !reported_.insert(finding.digest).second) return;
+  using Mending = ContentStore::Mending;
+  const Mending mended = store_.mend(finding);
+  if (mended == Mending::needless || !reported_.insert(finding.digest).second) return;
   const std::string digest = finding.digest.text();
   switch (finding.kind) {
     case damaged:
       metrics_.add(Count::damaged_blobs);
       return log_error(
-          "a blob that this node uses holds other bytes; put away: remove its image and pull it again",
+          mended == Mending::done
+              ? "a blob that this node uses holds other bytes; put away: remove its image and "
+                "pull it again"
+          : mended == Mending::elsewhere
+              ? "a blob that this node uses holds other bytes, on another node's disk: remove its "
+                "image and pull it again; it is pulled to this node's disk then"
+              : "a blob that this node uses holds other bytes, and could not be put away",
           {{"digest", digest}});
     case gone:
       // A mount may be away, and come again.

@@ -147,12 +147,8 @@ Outcome<void> BlobStore::remove_aside(const Digest& digest, bool everywhere) con
 
 namespace {
 
-bool is_same_file(const struct stat& a, const struct stat& b) {
-  return a.st_ino == b.st_ino && a.st_dev == b.st_dev;
-}
-
 // Whoever has a second name for a damaged file would publish it again.
-Outcome<void> remove_second_names(const Directory& root, const Digest& digest, const struct stat& of) {
+Outcome<void> remove_second_names(const Directory& root, const Digest& digest, const FileId& of) {
   const Outcome<Directory> uses = root.open("uses");
   if (!uses) return std::unexpected(uses.error());
   Outcome<void> result;
@@ -163,7 +159,7 @@ Outcome<void> remove_second_names(const Directory& root, const Digest& digest, c
     const Outcome<UniqueFd> file = names->open_file(name, O_RDONLY);
     if (!file) return;
     const Outcome<struct stat> status = look_at(file->get());
-    if (!status || !is_same_file(*status, of)) return;
+    if (!status || id_of(*status) != of) return;
     if (const Outcome<void> removed = names->remove_file(name); !removed) result = removed;
   });
   return walked ? result : walked;
@@ -172,8 +168,6 @@ Outcome<void> remove_second_names(const Directory& root, const Digest& digest, c
 }  // namespace
 
 Outcome<bool> BlobStore::put_damaged_away(const Digest& digest, const OpenBlob& seen) const {
-  const Outcome<struct stat> wrong = look_at(seen.fd.get());
-  if (!wrong) return std::unexpected(wrong.error());
   const Outcome<Directory> away = root_.open_or_make("damaged");
   if (!away) return std::unexpected(away.error());
   const Outcome<Directory> blobs = root_.open(blob_directory(digest));
@@ -188,14 +182,14 @@ Outcome<bool> BlobStore::put_damaged_away(const Digest& digest, const OpenBlob& 
   if (moved) {
     const Outcome<UniqueFd> file = away->open_file(kept, O_RDONLY);
     const Outcome<struct stat> found = file ? look_at(file->get()) : std::unexpected(file.error());
-    is_away = found && is_same_file(*found, *wrong);
+    is_away = found && id_of(*found) == seen.file;
     // It has been put right since it was looked at.
     if (!is_away)
       if (const Outcome<void> back = away->move_no_replace(kept, *blobs, name);
           !back && back.error().code != ErrorClass::already_exists)
         return std::unexpected(back.error());
   }
-  if (const Outcome<void> removed = remove_second_names(root_, digest, *wrong); !removed)
+  if (const Outcome<void> removed = remove_second_names(root_, digest, seen.file); !removed)
     return std::unexpected(removed.error());
   return is_away;
 }

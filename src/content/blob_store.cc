@@ -93,7 +93,7 @@ Outcome<OpenBlob> open_blob(const Directory& directory, const std::string& path)
   if (!fd) return std::unexpected(fd.error());
   const Outcome<struct stat> status = look_at(fd->get());
   if (!status) return std::unexpected(status.error());
-  return OpenBlob{std::move(*fd), status->st_size};
+  return OpenBlob{std::move(*fd), status->st_size, id_of(*status)};
 }
 
 std::string use_of(const Digest& digest) {

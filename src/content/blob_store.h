@@ -26,6 +26,7 @@ namespace turnstile::content {
 struct OpenBlob {
   UniqueFd fd;
   int64_t size = 0;
+  FileId file{};
 };
 
 // What is known about an ingest; all of it is on the disk, so that it outlives the plugin.

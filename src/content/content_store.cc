@@ -109,19 +109,29 @@ std::shared_ptr<const OpenBlob> ContentStore::find_open(const Digest& digest) {
   return state_->size_of(digest) ? open_blobs_.find_open(digest) : nullptr;
 }
 
-bool ContentStore::mend(const Finding& finding) {
+ContentStore::Mending ContentStore::mend(const Finding& finding) {
   const Digest& digest = finding.digest;
   const Outcome<KeyLocks::Held> held = digests_.take(digest.text());
-  if (!held || !state_->size_of(digest)) return false;
+  if (!held || !state_->size_of(digest)) return Mending::needless;
   open_blobs_.forget(digest);
-  if (finding.kind == Finding::Kind::gone) return !blobs_.find(digest);
+  if (finding.kind == Finding::Kind::gone) return blobs_.find(digest) ? Mending::needless : Mending::done;
   Outcome<void> done;
+  bool elsewhere = false;
   if (finding.kind == Finding::Kind::unpublished) done = blobs_.publish_again(digest);
-  if (finding.kind == Finding::Kind::damaged)
-    if (const Outcome<bool> away = blobs_.put_damaged_away(digest, finding.seen); !away)
-      done = std::unexpected(away.error());
+  if (finding.kind == Finding::Kind::damaged) {
+    const Outcome<bool> away = put_away(digest, finding.seen);
+    elsewhere = away && !*away;
+    done =
+        away ? lives_.guard_again(digest) : std::unexpected(away.error());  // there may be a good one by now
+  }
   if (!done) log_warning("a blob's file", {{"digest", digest.text()}, {"error", done.error().message}});
-  return true;
+  return !done ? Mending::failed : elsewhere ? Mending::elsewhere : Mending::done;
+}
+
+Outcome<bool> ContentStore::put_away(const Digest& digest, const OpenBlob& seen) {
+  Outcome<bool> away = blobs_.put_damaged_away(digest, seen);
+  if (away && !*away) (void)damaged_elsewhere_.note(digest, seen);
+  return away;
 }
 
 // What goes wrong with the file is logged, not answered: an error would stop containerd's garbage collection

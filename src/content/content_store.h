@@ -8,6 +8,7 @@
 
 #include "content/arbiter.h"
 #include "content/blob_store.h"
+#include "content/damaged_elsewhere.h"
 #include "content/filter.h"
 #include "content/key_locks.h"
 #include "content/lives.h"
@@ -47,8 +48,13 @@ class ContentStore {
   std::shared_ptr<const OpenBlob> find_open(const Digest& digest);
 
   // Does what can be done about a blob that was found not to be well, and forgets descriptors that hide it.
-  // False: it is not in use any more, or was put right.
-  bool mend(const Finding& finding);
+  enum class Mending : uint8_t {
+    needless,   // it is not in use any more, or was put right
+    done,       // put away, or published again; or nothing can be done
+    elsewhere,  // its damaged file stays where it is, on another node's disk
+    failed,
+  };
+  Mending mend(const Finding& finding);
 
   Outcome<IngestStatus> status(const std::string& ref) const { return blobs_.ingest_status(ref); }
   Outcome<std::vector<IngestStatus>> statuses(const Filter& filter) const;
@@ -58,6 +64,9 @@ class ContentStore {
   friend class WriteSession;
   // Whether this node has it, in its set and on the disk.
   bool has(const Digest& digest) const;
+  // Of a file that holds other bytes: nobody uses it any more. False: nobody here does, for it lies on
+  // another node's disk.
+  Outcome<bool> put_away(const Digest& digest, const OpenBlob& seen);
 
   const BlobStore blobs_;
   const std::unique_ptr<NodeState> state_;
@@ -66,6 +75,7 @@ class ContentStore {
   KeyLocks refs_;     // one writer for each
   KeyLocks digests_;  // commit and removal of one blob do not overlap
   OpenBlobs open_blobs_;
+  DamagedElsewhere damaged_elsewhere_;
   Lives lives_;  // last: its thread uses the others
 };
 

@@ -75,4 +75,12 @@ Outcome<void> write_at(int fd, int64_t offset, std::string_view bytes, std::stri
 Outcome<size_t> read_at(int fd, int64_t offset, std::span<char> into);
 Outcome<struct stat> look_at(int fd);
 
+// Which file it is, whatever its names.
+struct FileId {
+  dev_t device = 0;
+  ino_t number = 0;
+  friend bool operator==(const FileId&, const FileId&) = default;
+};
+inline FileId id_of(const struct stat& status) { return {status.st_dev, status.st_ino}; }
+
 }  // namespace turnstile::content

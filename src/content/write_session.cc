@@ -14,6 +14,7 @@ namespace turnstile::content {
 namespace {
 
 constexpr int64_t kHashedWhenAdopted = 1 << 20;
+constexpr int kCopies = 3;  // behind a damaged one on this node's disk others may show another one
 
 }  // namespace
 
@@ -91,8 +92,11 @@ Outcome<void> WriteSession::arbitrate(const Digest& digest) {
     blob = find_intact(digest);
     if (const Outcome<void> asked = ask(digest, blob.has_value(), total_); !asked) return asked;
     const bool finished = adopts_;
-    blob = store_.blobs_.find_published(digest);
-    if (!blob && finished) return not_now(digest, "another node has it, but it cannot be seen here yet");
+    blob = find_intact(digest, blob ? blob->file : FileId());
+    if (!blob && finished)
+      return not_now(digest, store_.blobs_.find_published(digest)
+                                 ? "another node has it, but the file that can be seen here is damaged"
+                                 : "another node has it, but it cannot be seen here yet");
   }
   if (blob) adoption_ = Adoption{digest, blob->size, Timestamp::now()};
   return {};
@@ -100,15 +104,21 @@ Outcome<void> WriteSession::arbitrate(const Digest& digest) {
 
 // What others have published is believed, for hashing a layer takes longer than containerd waits; but a
 // manifest that is wrong would spoil a whole image, and costs nothing to look at.
-Outcome<OpenBlob> WriteSession::find_intact(const Digest& digest) {
-  Outcome<OpenBlob> blob = store_.blobs_.find_published(digest);
-  if (!blob || blob->size > kHashedWhenAdopted) return blob;
-  const Outcome<bool> intact = is_intact(*blob, digest);
-  if (!intact || *intact) return blob;
-  log_error("a blob holds other bytes; put away, and pulled again", {{"digest", digest.text()}});
-  store_.metrics_->add(Count::damaged_blobs);
-  if (const Outcome<bool> away = store_.blobs_.put_damaged_away(digest, *blob); !away)
-    return std::unexpected(away.error());
+Outcome<OpenBlob> WriteSession::find_intact(const Digest& digest, const FileId& good) {
+  for (int tries = 0; tries < kCopies; ++tries) {
+    Outcome<OpenBlob> blob = store_.blobs_.find_published(digest);
+    if (!blob || blob->file == good) return blob;
+    if (store_.damaged_elsewhere_.has(digest, *blob)) break;
+    if (blob->size > kHashedWhenAdopted) return blob;
+    const Outcome<bool> intact = is_intact(*blob, digest);
+    if (!intact || *intact) return blob;
+    const Outcome<bool> away = store_.put_away(digest, *blob);
+    if (!away) return std::unexpected(away.error());
+    store_.metrics_->add(Count::damaged_blobs);
+    log_error(*away ? "a blob holds other bytes; put away, and pulled again"
+                    : "a blob holds other bytes, on another node's disk; not used, and pulled again",
+              {{"digest", digest.text()}});
+  }
   return fail(ErrorClass::not_found, fmt::format("content {}: damaged", digest.text()));
 }
 
@@ -207,7 +217,7 @@ Outcome<void> WriteSession::make_blob(const Digest& digest, int64_t size, const 
   if (!ask_.is_for(digest) || !ask_.still_valid()) {
     // The ref did not tell the digest, or the right to write it was lost on the way: ask now.
     if (const Outcome<void> asked = ask(digest, there, size); !asked) return asked;
-    there = store_.blobs_.find_published(digest).has_value();
+    there = find_intact(digest).has_value();
   }
   const Outcome<void> made = there ? writer_->drop() : writer_->publish(digest);
   const bool published = made && !there;

@@ -59,7 +59,8 @@ class WriteSession {
 
   Outcome<void> open(const WriteMessage& message);
   Outcome<void> arbitrate(const Digest& digest);
-  Outcome<OpenBlob> find_intact(const Digest& digest);
+  // `good`: the file that was found to be intact before, if any.
+  Outcome<OpenBlob> find_intact(const Digest& digest, const FileId& good = {});
   std::unexpected<ContentError> give_up(const ContentError& error);
   // Asks for the right to write or adopt it, by whether it is there.
   Outcome<void> ask(const Digest& digest, bool is_there, int64_t size);

@@ -207,6 +207,51 @@ TEST_F(WriteSessionTest, LooksAgainAfterTheLockWasTaken) {
   EXPECT_EQ(heard(), (std::vector<std::string>{"write", "succeeded"}));
 }
 
+TEST_F(WriteSessionTest, ADamagedFileOnAnotherNodesDiskIsNotAdoptedAndPulledAgain) {
+  put_file(blob_path(directory_ / ".", digest_), "wrong");
+  script_.write = Decision::Kind::adopt;  // others use it
+  const Outcome<WriteAnswer> told = WriteSession(*node_).handle(stat(ref_, 5));
+  ASSERT_FALSE(told);
+  EXPECT_EQ(told.error().code, ErrorClass::unavailable);
+  EXPECT_NE(told.error().message.find("damaged"), std::string::npos) << told.error().message;
+  script_.write = Decision::Kind::write;  // it has waited for a good one long enough
+  pull(bytes_);
+  EXPECT_EQ(file_text(blob_path(directory_ / "root", digest_)), bytes_);
+  EXPECT_EQ((*node_->open(digest_))->size, 5);
+  EXPECT_EQ(file_text(blob_path(directory_ / ".", digest_)), "wrong") << "only that node can put it away";
+}
+
+TEST_F(WriteSessionTest, NorIsItWhenTheDigestIsKnownOnlyAtTheCommit) {
+  put_file(blob_path(directory_ / ".", digest_), "wrong");
+  WriteSession session(*node_);
+  ASSERT_TRUE(session.handle(stat("some-ref")));
+  ASSERT_TRUE(session.handle(write(0, bytes_)));
+  ASSERT_TRUE(session.handle(commit(0, "")));
+  EXPECT_EQ(file_text(blob_path(directory_ / "root", digest_)), bytes_);
+}
+
+TEST_F(WriteSessionTest, WhatVerificationFoundDamagedOnAnotherDiskIsNotAdoptedHoweverLargeItIs) {
+  const std::string large(2 << 20, 'x');
+  const Digest digest = digest_of(large);
+  const std::string ref = ref_of(large);
+  put_file(blob_path(directory_ / ".", digest), "wrong" + large.substr(5));
+  const auto opens = [&] {
+    WriteSession session(*node_);
+    const Outcome<WriteAnswer> answer = session.handle(stat(ref));
+    EXPECT_TRUE(answer) << answer.error().message;
+    const bool adopts = answer && answer->offset > 0;
+    EXPECT_TRUE(!adopts || session.handle(commit(0, "")));
+    return adopts;
+  };
+  ASSERT_TRUE(opens());
+  Outcome<OpenBlob> seen = node_->blobs().find(digest);
+  EXPECT_EQ(node_->mend({digest, Finding::Kind::damaged, {}, std::move(*seen)}),
+            ContentStore::Mending::elsewhere);
+  script_.removal = Removal::Kind::settled;  // others use it
+  ASSERT_TRUE(node_->remove(digest));
+  EXPECT_FALSE(opens());
+}
+
 TEST_F(WriteSessionTest, LooksAgainAfterAnAdoptionHadToBeAskedForAnew) {
   put_file(blob_path(directory_ / ".", digest_), bytes_);
   WriteSession session(*node_);
