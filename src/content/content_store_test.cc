@@ -187,5 +187,55 @@ TEST(OpenBlobs, KeepsTheLastOnesOpenAndForgetsWhatIsRemoved) {
   EXPECT_FALSE(open.open(digest_of("c")));
 }
 
+// Blobs that stay open for reading, and a clock.
+struct Reading {
+  const TestDirectory directory;
+  const BlobStore store = open_blobs(directory / "a");
+  OpenBlobs::Clock::time_point now{};
+  OpenBlobs open{store, 2, [this] { return now; }};
+  const Digest digest = digest_of("abc");
+  const std::string path = blob_path(directory / "a", digest);
+
+  std::string read() {
+    now += std::chrono::seconds(1);
+    const Outcome<std::shared_ptr<const OpenBlob>> blob = open.open(digest);
+    if (!blob) return "none";
+    std::string bytes(size_t((*blob)->size), '\0');
+    (void)read_at((*blob)->fd.get(), 0, bytes);
+    return bytes;
+  }
+};
+
+TEST(OpenBlobs, AFileThatWasPutAwayIsNotReadAnyMore) {
+  Reading reading;
+  put_file(reading.path, "wrong");
+  ASSERT_EQ(reading.read(), "wrong");
+  ASSERT_TRUE(*reading.store.put_damaged_away(reading.digest, *reading.store.find(reading.digest)));
+  EXPECT_TRUE(reading.open.find_open(reading.digest)) << "a call costs no look at the disk";
+  (void)reading.read();
+  EXPECT_EQ(reading.read(), "none");
+  put_file(reading.path, "abc");
+  EXPECT_EQ(reading.read(), "abc");
+}
+
+TEST(OpenBlobs, AFileThatWasReplacedIsOpenedAgain) {
+  Reading reading;
+  put_file(reading.path, "wrong");
+  ASSERT_EQ(reading.read(), "wrong");
+  std::filesystem::rename(reading.path, reading.directory / "away");
+  put_file(reading.path, "abc");
+  EXPECT_EQ(reading.read(), "abc");
+}
+
+TEST(OpenBlobs, AFileThatARemovalHidesForAMomentIsReadOn) {
+  Reading reading;
+  put_file(reading.path, "abc");
+  ASSERT_EQ(reading.read(), "abc");
+  ASSERT_TRUE(reading.store.put_aside(reading.digest, false));
+  EXPECT_EQ(reading.read(), "abc");
+  ASSERT_TRUE(reading.store.bring_back(reading.digest, false));
+  for (int i = 0; i < 3; ++i) EXPECT_EQ(reading.read(), "abc");
+}
+
 }  // namespace
 }  // namespace turnstile::content

@@ -265,9 +265,12 @@ class FilesGoneOrDamaged(BadDay):
         a, b = self.cluster.nodes
         self.pull_at_once(ref)
         layer = self.largest(blobs)
+        self.assert_all_have(blobs)  # so that it is open
         self.damage(self.cluster.files_of(layer)[0])
         said = [self.verify(node, "--put-away").stdout for node in (a, b)]  # one of them has it on its disk
         self.assertTrue(any(layer + " damaged: the file holds other bytes; put away" in text for text in said), said)
+        for node in (a, b):
+            wait_until(lambda: node.ctr("content", "get", layer, check=False).returncode != 0, "nobody reads wrong bytes")
         a.remove(ref)
         a.pull(ref)
         self.assert_users(blobs, a, b)
