@@ -79,7 +79,8 @@ namespace turnstile {
   X(gap_kept, "a new leader goes on behind a batch that has no end")                      \
   X(token_reused_after_takeover, "a new leader goes on with the tokens that it has read") \
   X(missed_log_unnoticed, "a standby goes on although it has missed a part of the log")   \
-  X(renewal_by_deposed_leader, "what changes nothing is told without asking who leads")
+  X(renewal_by_deposed_leader, "what changes nothing is told without asking who leads")   \
+  X(late_answer_counts, "a leader that wakes up tells what etcd answered while it slept")
 
 // Of the content plugin, between a blob and the lock server:
 #define TURNSTILE_CONTENT_PLANTS(X)                                                                       \

@@ -112,6 +112,7 @@ class EtcdJournal final : public Journal {
   uint64_t durable() const override { return commit_.durable(); }
   bool guards_reads() const override { return !planted(Plant::renewal_by_deposed_leader); }
   uint64_t barrier() override { return commit_.barrier(); }
+  const std::function<bool()>* is_over() const override { return &writer_.is_over(); }
   bool keeps_records() const override { return true; }
   // A full etcd takes nothing: who asks is told at once, and need not find out by waiting.
   bool overloaded() const override { return commit_.overloaded() || statistics_.no_space(); }

@@ -52,8 +52,10 @@ struct EtcdTiming {
 
 // The right to write. Every transaction is guarded by it, so that one that has ended can do no harm.
 struct EtcdTerm {
-  etcd::Revision revision = 0;    // of the leader's key, when it was made
-  std::function<bool()> is_over;  // asked between attempts: there is no sense in trying on
+  etcd::Revision revision = 0;  // of the leader's key, when it was made
+  // Asked between attempts, because there is no sense in trying on, and before anything is told. Must count
+  // the time in which the process or its machine slept.
+  std::function<bool()> is_over;
 };
 
 struct EtcdJournalOptions {

@@ -108,6 +108,24 @@ TEST_F(EtcdJournalTest, S41_ADeposedLeaderWritesNothingAndIsTold) {
   EXPECT_EQ(*begin(), world_after(1));
 }
 
+TEST_F(EtcdJournalTest, S47_AnAnswerThatComesWhenTheTermIsOverIsNotBelieved) {
+  ASSERT_TRUE(next_leader());
+  ASSERT_TRUE(commit(1));
+  etcd_.before_commit = [this] { over_ = true; };  // it sleeps, and the answer waits for it
+  EXPECT_FALSE(commit(2));
+  EXPECT_THAT(error_, HasSubstr("time of this term was over"));
+  EXPECT_EQ(*next_leader(), world_after(2)) << "it was done, and is for the next one to tell";
+}
+
+TEST_F(EtcdJournalTest, S47_ABarrierThatIsConfirmedWhenTheTermIsOverShowsNothing) {
+  ASSERT_TRUE(next_leader());
+  const uint64_t barrier = journal_->barrier();
+  etcd_.before_commit = [this] { over_ = true; };
+  while (turn_()) {
+  }
+  EXPECT_LT(journal_->durable(), barrier);
+}
+
 TEST_F(EtcdJournalTest, S42_WhatChangesNothingWaitsForAWriteThatBeginsAfterIt) {
   ASSERT_TRUE(next_leader());
   ASSERT_TRUE(commit(1));

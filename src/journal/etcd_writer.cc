@@ -29,6 +29,7 @@ Result<etcd::Revision> EtcdWriter::commit(etcd::Transaction transaction) {
     const Duration sent = timing_.time.steady();
     const etcd::Answer<etcd::TransactionAnswer> answer = client_.commit(transaction, call_timeout_);
     if (answer && answer->done) {
+      if (came_too_late()) return fail("etcd's answer came when the time of this term was over");
       statistics_.count_commit(timing_.time.steady() - sent);
       if (!transaction.puts.empty()) statistics_.set_no_space(false);  // the guard alone needs no space
       return answer->revision;
@@ -48,7 +49,7 @@ Result<etcd::Revision> EtcdWriter::commit(etcd::Transaction transaction) {
       case Failure::no_space:
         in_doubt = true;
         tell_no_space(answer.error());
-        if (is_written(transaction)) return term_.revision;
+        if (is_written(transaction) && !came_too_late()) return term_.revision;
         break;
       case Failure::compacted:
       case Failure::gone:
@@ -86,6 +87,8 @@ bool EtcdWriter::is_written(const etcd::Transaction& transaction) {
   const auto still = client_.commit(nothing, call_timeout_);
   return still && still->done;
 }
+
+bool EtcdWriter::came_too_late() const { return term_.is_over() && !planted(Plant::late_answer_counts); }
 
 void EtcdWriter::tell_no_space(const etcd::CallError& error) {
   if (statistics_.no_space()) return;  // once, until it is over

@@ -26,9 +26,11 @@ class EtcdWriter {
         call_timeout_(call_timeout) {}
 
   etcd::Revision term() const { return term_.revision; }
+  const std::function<bool()>& is_over() const { return term_.is_over; }
 
   // Adds the guard. The answer is the revision at which it was done. An error ends the term: another server
-  // leads, or nobody knows what this one has written last.
+  // leads, or nobody knows what this one has written last. Or it was done, and etcd's answer has come when
+  // the term was over (it waited for this process, which slept): then it counts for whoever leads next (S47).
   Result<etcd::Revision> commit(etcd::Transaction transaction);
 
   // Asked until there is an answer that is not older than this revision, or the term is over.
@@ -38,6 +40,7 @@ class EtcdWriter {
   // After NOSPACE, which is no rollback: whether what was refused is there all the same.
   bool is_written(const etcd::Transaction& transaction);
   void tell_no_space(const etcd::CallError& error);
+  bool came_too_late() const;
 
   etcd::Client& client_;
   const EtcdKeys keys_;

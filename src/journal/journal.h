@@ -74,6 +74,9 @@ class Journal {
   // call.
   virtual bool guards_reads() const { return false; }
   virtual uint64_t barrier() { return 0; }
+  // Asked wherever something is sent: the right to say it has run out by itself, as a leader's does while it
+  // sleeps (S47). None: nobody else can have taken over the store.
+  virtual const std::function<bool()>* is_over() const { return nullptr; }
   // False: append() does nothing, and there is nothing to wait for.
   virtual bool keeps_records() const = 0;
   // More is pending than the limit allows: refuse new work (503) until it is false again. append() never

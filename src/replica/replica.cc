@@ -270,8 +270,9 @@ Answer<void> Replica::read_all(Revision term) {
   return {};
 }
 
+// The lease's time is read first: keep_lease() writes it last.
 bool Replica::term_is_over() const {
-  return doubtful_.load() || given_up_.load() || boot().count() >= lease_until_.load() ||
+  return boot().count() >= lease_until_.load() || doubtful_.load() || given_up_.load() ||
          lease_.load() == LeaseId::none;
 }
 
@@ -338,6 +339,11 @@ Duration Replica::keep_lease() {
   const Duration sent = boot();
   const Answer<seconds> kept = client_.keep_alive(lease, call_timeout_);
   if (lease_.load() != lease) return Duration(0);
+  // A term that was over once is over, whatever etcd says of the lease now.
+  if (boot().count() >= lease_until_.load()) {
+    doubtful_ = true;
+    hurry();
+  }
   if (kept && kept->count() > 0) {
     lease_until_ = (sent + *kept).count();
     return every;
@@ -349,7 +355,6 @@ Duration Replica::keep_lease() {
     hurry();
     return every;
   }
-  if (boot().count() >= lease_until_.load()) hurry();
   return std::min<Duration>(every, milliseconds(100));
 }
 
@@ -420,9 +425,17 @@ void Replica::read_servers() {
   change_view([&](ReplicaView& view) { view.servers = std::move(servers); });
 }
 
+// A leader whose time is over says so at once, and not only when its turn comes (S47).
 ReplicaView Replica::view() const {
+  const bool over = term_is_over();
   const Locked lock(mutex_);
-  return view_;
+  ReplicaView view = view_;
+  if (over && view.role == ReplicaRole::leader) {
+    view.role = ReplicaRole::standby;
+    view.leader.clear();
+    view.in_step = false;
+  }
+  return view;
 }
 
 template <class Change>

@@ -78,6 +78,14 @@ class Server final : public ReplicaOwner {
 class ReplicaTest : public ::testing::Test {
  protected:
   etcd::LeaseId leaders_lease() { return etcd_.state().at("p/leader").lease; }
+  // Time in which both keep their leases.
+  void pass(seconds time) {
+    for (; time > seconds(0); time -= seconds(1)) {
+      time_.pass(seconds(1));
+      a_.replica.keep_lease();
+      b_.replica.keep_lease();
+    }
+  }
 
   FakeEtcd etcd_;
   ManualTime time_;
@@ -148,6 +156,27 @@ TEST_F(ReplicaTest, S44_ARenewalThatIsConfirmedTooLateDoesNotBringATermBack) {
   EXPECT_FALSE(a_.leads());
   EXPECT_GT(commits, 0u);
   EXPECT_EQ(etcd_.commits, commits) << "what was pending is not written any more";
+}
+
+TEST_F(ReplicaTest, S47_WhoWakesUpWhenItsTimeIsOverSaysThatItDoesNotLeadBeforeItsNextTurn) {
+  a_.turn(2);
+  EXPECT_EQ(a_.replica.view().role, ReplicaRole::leader);
+  time_.pass(seconds(6));
+  EXPECT_EQ(a_.replica.view().role, ReplicaRole::standby);
+  EXPECT_EQ(a_.replica.view().leader, "");
+  EXPECT_FALSE(a_.replica.view().in_step);
+}
+
+TEST_F(ReplicaTest, S47_ARenewalThatSucceedsAfterItsTimeDoesNotBringATermBack) {
+  a_.turn(2);
+  b_.turn(2);
+  const etcd::LeaseId lease = leaders_lease();
+  etcd_.forgotten.insert(lease);
+  time_.pass(seconds(6));
+  a_.replica.keep_lease();  // before anybody has noticed how late it is
+  EXPECT_EQ(a_.replica.view().role, ReplicaRole::standby);
+  a_.replica.turn();
+  EXPECT_FALSE(a_.leads());
 }
 
 TEST_F(ReplicaTest, S46_AServerThatEndsDoesNotWaitForAnEtcdThatRenewsLeasesAndTakesNoWrites) {
@@ -411,17 +440,16 @@ TEST_F(ReplicaTest, AStandbysLagIsWhatTheLeaderHasWrittenSince) {
   a_.turn(3);
   b_.turn(3);
   for (uint64_t n = 1; n <= 7; ++n) ASSERT_TRUE(a_.commit(n));
-  time_.pass(seconds(10));
+  pass(seconds(10));
   a_.turn();
-  b_.replica.keep_lease();
-  time_.pass(seconds(10));
+  pass(seconds(10));
   a_.turn();
   auto servers = a_.replica.view().servers;
   ASSERT_EQ(servers.size(), 2u);
   EXPECT_EQ(servers[0].lag_batches, 0u);
   EXPECT_EQ(servers[1].lag_batches, 7u) << "it has not looked since";
   b_.turn();
-  time_.pass(seconds(10));
+  pass(seconds(10));
   a_.turn();
   EXPECT_EQ(a_.replica.view().servers[1].lag_batches, 0u);
 }

@@ -77,6 +77,8 @@ http::Handled LoopHandler::readiness(const Request& request, Responder& responde
     error.status = make_error(ErrorCode::no_leader).status;
     return respond_error(responder, error);
   }
+  if (service_ != nullptr && service_->gate().is_over())
+    return respond_error(responder, make_error(ErrorCode::no_leader));
   if (const auto why = why_not(false)) return respond_error(responder, make_error(*why));
   return respond_text(responder, "application/json", R"({"ready":true})");
 }

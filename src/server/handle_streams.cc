@@ -102,6 +102,7 @@ void LoopHandler::close_stream(const StreamState& stream, http::ConnectionId con
 }
 
 void LoopHandler::send_events(const std::vector<Delivery>& deliveries) {
+  if (service_->gate().is_over()) return;  // whoever leads next tells them (S47)
   for (const Delivery& delivery : deliveries) {
     const auto connection = http::ConnectionId(uint64_t(delivery.subscriber));
     const auto found = connections_.find(uint64_t(connection));
@@ -125,6 +126,7 @@ void LoopHandler::send_events(const std::vector<Delivery>& deliveries) {
 void LoopHandler::on_drained(http::ConnectionId connection) {
   const auto found = connections_.find(uint64_t(connection));
   if (found == connections_.end() || !found->second.stream || service_ == nullptr) return;
+  if (service_->gate().is_over()) return;
   StreamState& stream = *found->second.stream;
   if (!stream.behind) return;
   const auto subscriber = SubscriberId(uint64_t(connection));
@@ -156,6 +158,7 @@ void LoopHandler::end_stream(http::ConnectionId connection) {
 void LoopHandler::tick() { send_comments(); }
 
 void LoopHandler::send_comments() {
+  if (service_->gate().is_over()) return;  // whoever lives by a stream would believe that it still does
   static const auto comment = std::make_shared<const std::string>(kSseComment);
   const Time now = service_->now();
   std::vector<uint64_t> due;  // sending may find a connection gone, which changes the table

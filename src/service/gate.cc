@@ -36,11 +36,11 @@ uint64_t Gate::commit(Effects& effects) {
 // has said what it waits for before it looked at durable() for the last time, so one of the two sees the
 // other.
 bool Gate::may_leave(unsigned loop, uint64_t sequence) {
-  if (is_durable(sequence)) return true;
+  if (is_durable(sequence)) return !is_over();
   std::atomic<uint64_t>& awaited = loops_[loop]->awaited;
   awaited.store(std::max(awaited.load(), sequence));
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  return is_durable(sequence);
+  return is_durable(sequence) && !is_over();
 }
 
 void Gate::answered(std::span<const StepId> steps) {

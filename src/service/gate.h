@@ -23,7 +23,8 @@ namespace turnstile {
 // Not its job: keeping the answers that wait. A loop does, asks may_leave(), and is told when to ask again.
 // Threads: commit() by any, under a resource's mutex; durable() and close() by the journal's thread; the
 // others by any. Time: only to measure how long a commit takes.
-// Invariant: nothing that depends on a step passes before it is durable; after close() nothing passes at all.
+// Invariant: nothing that depends on a step passes before it is durable; after close() nothing passes at all,
+// and nothing when the time of a leader's term is over.
 class Gate : public CommitSink {
  public:
   // `on_commit_time(seconds)`: a sample of how long a step took to become durable.
@@ -32,7 +33,8 @@ class Gate : public CommitSink {
         loops_(loops),
         on_commit_time_(std::move(on_commit_time)),
         keeps_records_(journal.keeps_records()),
-        guards_reads_(journal.guards_reads()) {}
+        guards_reads_(journal.guards_reads()),
+        is_over_(journal.is_over()) {}
 
   // Once, before the first commit: recovery has to find out where the log begins. `last_event`: the latest of
   // earlier lives.
@@ -44,7 +46,8 @@ class Gate : public CommitSink {
   }
   bool wants_records() const override { return keeps_records_; }
 
-  // Whether what depends on this sequence may leave. False: LoopPort::open_gate() of this loop follows.
+  // Whether what depends on this sequence may leave. False: LoopPort::open_gate() of this loop follows, or
+  // this life ends.
   bool may_leave(unsigned loop, uint64_t sequence);
   // The answers of these steps are with the kernel, or their readers are gone.
   void answered(std::span<const StepId> steps);
@@ -55,6 +58,9 @@ class Gate : public CommitSink {
   void durable(uint64_t sequence) TS_EXCLUDES(mutex_);
   // The outcome of a write is unknown: nothing may leave any more (S32).
   void close() { closed_.store(true); }
+  // The time in which something may leave is over by itself: a leader has slept for longer than its lease
+  // (S47).
+  bool is_over() const { return is_over_ != nullptr && (*is_over_)() && !planted(Plant::late_answer_counts); }
 
   // The id of the latest event there was, for the snapshot's mark.
   uint64_t last_event() const { return last_event_.load(std::memory_order_acquire); }
@@ -73,6 +79,7 @@ class Gate : public CommitSink {
   const LoopLinks& loops_;
   const std::function<void(double)> on_commit_time_;
   const bool keeps_records_, guards_reads_;
+  const std::function<bool()>* const is_over_;
   std::atomic<bool> closed_{false};
   std::atomic<uint64_t> latest_{0};
   std::atomic<uint64_t> last_event_{0};

@@ -234,6 +234,25 @@ TEST(SharedGate, S42_AReadWaitsForAWriteThatBeginsAfterItHoweverLittleHasChanged
   EXPECT_FALSE(gate.may_leave(0, gate.latest())) << "the next one needs a write of its own";
 }
 
+// A journal of a term, whose time ends by itself.
+class JournalOfATerm final : public ManualJournal {
+ public:
+  const std::function<bool()>* is_over() const override { return &asked; }
+  bool over = false;
+  const std::function<bool()> asked = [this] { return over; };
+};
+
+TEST(SharedGate, S47_WhenTheTimeOfATermIsOverNotEvenWhatIsDurableMayLeave) {
+  JournalOfATerm journal;
+  LoopLinks links{std::make_shared<LoopLink>()};
+  Gate gate(journal, links, [](double) {});
+  journal.safe = 1;
+  EXPECT_TRUE(gate.may_leave(0, 1));
+  journal.over = true;
+  EXPECT_FALSE(gate.may_leave(0, 1));
+  EXPECT_TRUE(gate.is_over());
+}
+
 TEST_F(GateTest, S30_EventsAreSeenWhenTheirAnswerIsWithTheKernelAndNotBefore) {
   const uint64_t first = commit();
   const uint64_t first_step = effects_.step;

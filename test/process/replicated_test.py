@@ -5,8 +5,10 @@ TURNSTILE_ROUNDS: how many faults (6; ./dev soak replicated: 30). TURNSTILE_CLIE
 which faults when (by chance; printed, so that a run can be repeated).
 """
 import http.client
+import itertools
 import json
 import os
+import queue
 import random
 import signal
 import socket
@@ -27,6 +29,16 @@ CLIENTS = int(os.environ.get("TURNSTILE_CLIENTS", "8"))
 LANE = {"type": "own", "resource_id": "r", "node_id": "n"}
 
 
+def fall_asleep(pid):
+    """Returns when none of its threads runs any more."""
+    os.kill(pid, signal.SIGSTOP)
+
+    def stopped(thread):
+        with open(f"/proc/{pid}/task/{thread}/stat", encoding="ascii") as stat:
+            return stat.read().rsplit(")", 1)[1].split()[0] == "T"
+    wait_until(lambda: all(stopped(thread) for thread in os.listdir(f"/proc/{pid}/task")), "it sleeps", every=0.001)
+
+
 class ReplicatedCase(unittest.TestCase):
     etcd = None
 
@@ -38,8 +50,8 @@ class ReplicatedCase(unittest.TestCase):
     def tearDownClass(cls):
         cls.etcd.remove()
 
-    def replicas(self, *flags, count=3):
-        made = Replicas(self.etcd, self.id().rsplit(".", 1)[1], *flags, count=count)
+    def replicas(self, *flags, count=3, lease=LEASE):
+        made = Replicas(self.etcd, self.id().rsplit(".", 1)[1], *flags, count=count, lease=lease)
         self.addCleanup(made.remove)
         return made.start()
 
@@ -120,6 +132,57 @@ class LeadTest(ReplicatedCase):
             self.assertIn(answer["code"], ("outcome_unknown", "not_leader", "no_leader", "store_unavailable"))
             each.close()
         self.assertEqual(now.status("r", type="own")["holder"]["token"], later)
+        wait_until(lambda: replicas.role(leader) == "standby", "the woken one stands by")
+
+    def test_S47_what_etcd_has_answered_while_the_leader_slept_is_not_told(self):
+        replicas = self.replicas(lease=2)
+        for nth in range(3):  # whether an answer of etcd's waits for it when it wakes up is chance
+            with self.subTest(nth=nth):
+                self.sleep_under_load(replicas, f"r{nth}")
+
+    def sleep_under_load(self, replicas, resource):
+        leader = replicas.leader()
+        replicas.wait_until_in_step()
+        lane = {**LANE, "resource_id": resource}
+        token = leader.client().lock(resource, "n", type="own", lease_ms=600_000)["token"]
+        asleep, answers, fresh = threading.Event(), queue.Queue(), itertools.count()
+
+        def ask(path, fields):
+            client = Client(leader.host, leader.port)
+            try:
+                while True:
+                    client.send("POST", path, fields())
+                    late = asleep.is_set()
+                    answer = client.receive()
+                    answers.put((late or asleep.is_set(), answer))
+                    if answer.status != 200:
+                        return
+            except (OSError, http.client.HTTPException):
+                pass  # cut off: said nothing
+            finally:
+                client.close()
+
+        asking = [threading.Thread(target=ask, args=("/renew", lambda: {**lane, "token": token})) for _ in range(4)]
+        asking += [threading.Thread(target=ask, args=("/lock", lambda: {**LANE, "resource_id": f"{resource}-{next(fresh)}"}))
+                   for _ in range(2)]
+        for thread in asking:
+            thread.start()
+        wait_until(lambda: answers.qsize() > 50, "all of them ask")
+        fall_asleep(leader.pid)
+        try:
+            now = replicas.leader([server for server in replicas.servers if server is not leader]).client()
+            self.assertTrue(now.unlock(resource, "n", type="own", token=token)["released"])
+            later = now.lock(resource, "m", type="own")["token"]
+            asleep.set()
+        finally:
+            os.kill(leader.pid, signal.SIGCONT)
+        for thread in asking:
+            thread.join()
+        for late, answer in list(answers.queue):
+            if late:
+                self.assertEqual(answer.status, 503, answer)
+                self.assertIn(answer["code"], ("outcome_unknown", "no_leader"))
+        self.assertEqual(now.status(resource, type="own")["holder"]["token"], later)
         wait_until(lambda: replicas.role(leader) == "standby", "the woken one stands by")
 
     def test_S48_when_all_have_been_stopped_nothing_is_lost(self):
