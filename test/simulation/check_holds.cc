@@ -5,6 +5,14 @@
 
 namespace turnstile::sim {
 
+// S47. That it was so when etcd confirmed it is no excuse: whoever is told believes it from now on. (403 says
+// only how the server is set up.)
+void Checker::late_answers() {
+  for (const Call& call : what_.history.calls)
+    if (was_answered(call) && call.status != 403 && what_.history.late.contains(call.stamp))
+      violation("told by a leader that had slept for longer than its lease: {}", show(call));
+}
+
 // In the order of tokens each grant happens as early as it can: behind those before it that exclude it.
 void Checker::exclusion() {
   std::map<std::string, std::vector<std::pair<const Grant*, Time>>> placed;  // by resource; when it ended

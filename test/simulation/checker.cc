@@ -13,6 +13,7 @@ Checker::Checker(const Judged& what) : what_(what) {
 std::vector<std::string> Checker::run() {
   tokens();
   if (what_.restored) return std::move(violations_);  // all that a backup leaves of the promises
+  late_answers();
   exclusion();
   for (const auto& [token, grant] : grants_)
     if (grant.claimed) kept(grant);

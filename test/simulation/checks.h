@@ -76,6 +76,7 @@ class Checker {
   void find_end(Grant& grant);
 
   // check_holds.cc
+  void late_answers();
   void exclusion();
   void tokens();
   void kept(const Grant& grant);

@@ -4,6 +4,7 @@
 #include <deque>
 #include <map>
 #include <optional>
+#include <set>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -89,6 +90,7 @@ struct History {
   bool resource_scope_by_default = false;
   std::deque<Call> calls;
   std::deque<SeenStream> streams;
+  std::set<uint64_t> late;  // stamps of answers by a leader that had slept for longer than its lease
 
   // The calls of a request, to be ended with its answer.
   std::vector<Call*> begin(const WireRequest& request, const LinkPtr& link, Time now);

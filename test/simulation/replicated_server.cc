@@ -78,6 +78,7 @@ struct ReplicatedServer::Process final : ReplicaOwner, TimeSource {
   std::function<bool()> turn;  // of the journal
   Effects effects;
   Time next_tick{};
+  Time asleep_since{}, overslept = kNever;  // from when on a term that it was in before is over by any clock
   uint64_t life = 0;
   bool serving = false, journal_wanted = false, journal_busy = false, stopping = false;
   Strand *turner = nullptr, *writer = nullptr;
@@ -104,6 +105,9 @@ void ReplicatedServer::start() {
   for (unsigned i = 0; i < settings_.loops; ++i) {
     auto loop = std::make_unique<SimLoop>(i, limits, schedule_, rare_);
     loop->on_turn = [process] { process->want_journal(); };
+    loop->on_answer_left = [this, process](uint64_t stamp) {
+      if (schedule_.now() >= process->overslept) on_late_answer(stamp);
+    };
     auto handler = std::make_unique<LoopHandler>(process->common, *loop);
     process->handlers.push_back(handler.get());
     loop->set_handler(std::move(handler));
@@ -151,6 +155,7 @@ Result<void> ReplicatedServer::Process::begin_life(std::unique_ptr<Journal> jour
     return std::unexpected(made.error());
   }
   service = *std::move(made);
+  overslept = kNever;
   if (host.dead) return fail("the process has ended");
   ++server.rare_["terms"];
   if (service->loaded().engine.waiters > 0) ++server.rare_["take-overs with waiters"];
@@ -260,7 +265,14 @@ void ReplicatedServer::hand_over(std::function<void()> on_over) {
 
 void ReplicatedServer::pause(Duration time) {
   if (!is_up()) return;
-  process_->host.paused_until = schedule_.now() + time;
+  const Time now = schedule_.now();
+  if (process_->host.paused_until <= now) process_->asleep_since = now;
+  process_->host.paused_until = now + time;
+  if (process_->overslept > now) {
+    const Duration asleep = process_->host.paused_until - process_->asleep_since;
+    const bool too_long = Duration(Duration::rep(double(asleep.count()) * rate_)) > wishes_.lease;
+    process_->overslept = too_long ? process_->host.paused_until : kNever;
+  }
   for (const auto& loop : process_->loops) loop->pause_until(process_->host.paused_until);
 }
 

@@ -43,6 +43,8 @@ class ReplicatedServer {
   std::function<void()> on_begun;
   std::function<void(const std::string&)> on_not_begun;
   std::function<void()> on_ended;
+  // An answer left a server that has slept for longer than its lease, and has not been elected since.
+  std::function<void(uint64_t stamp)> on_late_answer;
 
  private:
   struct Process;

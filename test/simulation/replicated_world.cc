@@ -70,6 +70,7 @@ class ReplicatedWorld final : public Driver {
       if (why.find("damaged") != std::string::npos || why.find("missing") != std::string::npos)
         violation(fmt::format("s{} cannot serve: {}", index, why));
     };
+    made->on_late_answer = [this](uint64_t stamp) { history_.late.insert(stamp); };
     made->on_ended = [this, index] {
       schedule_.note(fmt::format("s{} leads no longer", index));
       disturbed_since_ = std::min(disturbed_since_, schedule_.now());

@@ -269,6 +269,7 @@ void SimLoop::write(Wire& wire, Output output) {
   const uint64_t stamp = schedule_.next_stamp();
   if (output.is_answer) {
     ++link->answers;
+    if (on_answer_left) on_answer_left(stamp);
   } else {
     wire.stream_bytes -= std::min(wire.stream_bytes, output.bytes.size());
     link->in_kernel += output.bytes.size();

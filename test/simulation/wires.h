@@ -72,6 +72,8 @@ class SimLoop final : public http::Loop {
   void set_handler(std::unique_ptr<http::Handler> handler) { handler_ = std::move(handler); }
   // After each turn: the journal may have something to write.
   std::function<void()> on_turn;
+  // An answer has been handed to the kernel.
+  std::function<void(uint64_t stamp)> on_answer_left;
   // The process is stopped until then (SIGSTOP).
   void pause_until(Time time) { paused_until_ = time; }
   // Nothing happens here any more; the peers are told.
