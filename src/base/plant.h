@@ -73,13 +73,14 @@ namespace turnstile {
   X(ids_used_again, "event ids of a life without events are told again")
 
 // Of the replicated store and of who leads:
-#define TURNSTILE_REPLICA_PLANTS(X)                                                       \
-  X(unguarded_write, "a leader writes without asking whether it still leads")             \
-  X(answer_before_confirmed, "a write whose outcome is unknown counts as done")           \
-  X(gap_kept, "a new leader goes on behind a batch that has no end")                      \
-  X(token_reused_after_takeover, "a new leader goes on with the tokens that it has read") \
-  X(missed_log_unnoticed, "a standby goes on although it has missed a part of the log")   \
-  X(renewal_by_deposed_leader, "what changes nothing is told without asking who leads")   \
+#define TURNSTILE_REPLICA_PLANTS(X)                                                          \
+  X(unguarded_write, "a leader writes without asking whether it still leads")                \
+  X(answer_before_confirmed, "a write whose outcome is unknown counts as done")              \
+  X(gap_kept, "a new leader goes on behind a batch that has no end")                         \
+  X(token_reused_after_takeover, "a new leader goes on with the tokens that it has read")    \
+  X(missed_log_unnoticed, "a standby goes on although it has missed a part of the log")      \
+  X(renewal_by_deposed_leader, "what changes nothing is told without asking who leads")      \
+  X(renewal_is_proof, "a leader that renews its lease does not look whether it still leads") \
   X(late_answer_counts, "a leader that wakes up tells what etcd answered while it slept")
 
 // Of the content plugin, between a blob and the lock server:

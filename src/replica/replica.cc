@@ -199,6 +199,7 @@ Duration Replica::take_over(Revision term) {
   log_info("elected", {{"term", term}, {"name", settings_.name}});
   watch_.reset();
   doubtful_ = false;
+  term_ = term;
   {
     const Locked lock(mutex_);
     doubt_.clear();
@@ -295,6 +296,7 @@ Duration Replica::lead() {
 }
 
 void Replica::stand_down(const std::string& why) {
+  term_ = 0;  // before its key goes
   log_warning("this server is no longer the leader", {{"why", why}, {"term", std::exchange(led_term_, 0)}});
   change_view([](ReplicaView& view) {
     view.role = ReplicaRole::standby;
@@ -313,6 +315,7 @@ void Replica::drop_lease() {
 
 void Replica::hand_over() {
   watch_.reset();
+  term_ = 0;
   led_term_ = 0;
   drop_lease();
 }
@@ -332,8 +335,12 @@ void Replica::give_up() {
 }
 
 // From the moment the renewal was sent, because nobody knows when etcd began to count.
+//
+// Of a leader a renewal counts only with its key: etcd 3.4 can renew a lease that is gone, and a key can be
+// deleted by hand. A leader that has nothing to write would not find out, and lead on beside the next one.
 Duration Replica::keep_lease() {
   const LeaseId lease = lease_.load();
+  const Revision term = term_.load();
   const Duration every = std::chrono::duration_cast<Duration>(settings_.lease) / 4;
   if (lease == LeaseId::none) return kTryAgain;
   const Duration sent = boot();
@@ -345,6 +352,12 @@ Duration Replica::keep_lease() {
     hurry();
   }
   if (kept && kept->count() > 0) {
+    const std::optional<bool> leads = term == 0 ? true : has_leaders_key(term);
+    if (leads && !*leads && term_.load() == term)
+      doubt("the leader's key is gone, or another server's, although the lease is renewed");
+    if (!leads) return std::min<Duration>(every, milliseconds(100));
+    if (lease_.load() != lease) return Duration(0);
+    if (boot().count() >= lease_until_.load()) doubtful_ = true;
     lease_until_ = (sent + *kept).count();
     return every;
   }
@@ -356,6 +369,18 @@ Duration Replica::keep_lease() {
     return every;
   }
   return std::min<Duration>(every, milliseconds(100));
+}
+
+// Nothing: etcd has not said, or only how it was before the term.
+std::optional<bool> Replica::has_leaders_key(Revision term) {
+  if (planted(Plant::renewal_is_proof)) return true;
+  etcd::RangeRequest request;
+  request.begin = keys_.leader();
+  request.keys_only = true;
+  const Answer<etcd::RangeAnswer> found = client_.range(request, call_timeout_);
+  if (!found) statistics_.count_error(found.error());
+  if (!found || found->revision < term) return std::nullopt;
+  return !found->values.empty() && found->values.front().create_revision == term;
 }
 
 Duration Replica::problem(const etcd::CallError& error) {

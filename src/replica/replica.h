@@ -130,6 +130,7 @@ class Replica {
   void stand_down(const std::string& why);
   void drop_lease();
   bool term_is_over() const;
+  std::optional<bool> has_leaders_key(etcd::Revision term);
 
   void register_self(bool leads, uint64_t number);
   void read_servers();
@@ -154,6 +155,7 @@ class Replica {
   std::atomic<etcd::LeaseId> lease_{etcd::LeaseId::none};
   std::atomic<Duration::rep> lease_until_{0};  // by boot()
   std::atomic<bool> doubtful_{false};
+  std::atomic<etcd::Revision> term_{0};  // that this server was elected for; 0: it stands by
   std::atomic<bool> given_up_{false};
 
   // turn()'s own.

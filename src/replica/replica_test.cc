@@ -209,12 +209,39 @@ TEST_F(ReplicaTest, S41_ARenewalThatSucceedsOnARevokedLeaseDoesNotKeepALeader) {
   etcd_.end_lease(lease);
   b_.turn(2);
   ASSERT_TRUE(b_.leads());
-  a_.turn();
+  a_.replica.turn();
   EXPECT_TRUE(a_.leads()) << "it believes so,";
   const uint64_t read = a_.journal->barrier();
   while (a_.journal_turn()) {
   }
   EXPECT_LT(a_.journal->durable(), read) << "and shows nothing";
+  a_.turn();
+  EXPECT_FALSE(a_.leads());
+}
+
+TEST_F(ReplicaTest, S44_AnIdleLeaderWhoseKeyIsGoneLeadsNoLongerWithTheNextRenewal) {
+  a_.turn(2);
+  b_.turn(2);
+  etcd_.erase("p/leader");  // by hand: the lease is well
+  b_.turn(2);
+  ASSERT_TRUE(b_.leads());
+  a_.replica.keep_lease();
+  EXPECT_EQ(a_.replica.view().role, ReplicaRole::standby);
+  a_.turn(2);
+  EXPECT_FALSE(a_.leads());
+  EXPECT_EQ(a_.told, "http://b");
+}
+
+TEST_F(ReplicaTest, S44_ALeaderThatCannotLookForItsKeyWithinTheLeaseLeadsNoLonger) {
+  a_.turn(2);
+  etcd_.range_faults = 1000;
+  for (int i = 0; i < 4; ++i) {
+    time_.pass(seconds(1));
+    a_.replica.keep_lease();
+    a_.replica.turn();
+    EXPECT_TRUE(a_.leads());
+  }
+  time_.pass(seconds(1));
   a_.turn();
   EXPECT_FALSE(a_.leads());
 }

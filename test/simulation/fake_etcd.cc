@@ -332,8 +332,9 @@ Answer<seconds> FakeEtcd::renew(LeaseId id) {
     found->second.ends = schedule_.now() + found->second.ttl;
     return found->second.ttl;
   }
-  if (schedule_.random.chance(3)) {
+  if (undead_.contains(id) || schedule_.random.chance(3)) {
     ++rare_["renewals of leases that were gone"];
+    if (schedule_.random.chance(2)) undead_.insert(id);
     return seconds(2);
   }
   return std::unexpected(CallError{Failure::gone, "requested lease not found (simulated)"});
@@ -364,6 +365,14 @@ void FakeEtcd::end_lease_of(const std::string& key) {
   if (found == keys_.end() || !found->second.back().value) return;
   ++rare_["leases that ended too early"];
   (void)revoke(found->second.back().lease);
+}
+
+void FakeEtcd::erase_by_hand(const std::string& key) {
+  if (value(key).empty()) return;
+  ++rare_["keys of leaders deleted by hand"];
+  etcd::Transaction transaction;
+  transaction.erases.push_back({key, {}});
+  (void)apply(transaction);
 }
 
 void FakeEtcd::look_after_leases() {

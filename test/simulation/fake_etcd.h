@@ -40,6 +40,7 @@ class FakeEtcd {
   void stall_until(Time time);                // it has no leader of its own
   void full_until(Time time);                 // NOSPACE; the next write trips it
   void end_lease_of(const std::string& key);  // long before its time
+  void erase_by_hand(const std::string& key);
   // `what` happens once, just behind the nth transaction from now on that puts something into the log, and
   // before whoever wrote it is told.
   void behind_log_write(unsigned nth, std::function<void()> what) {
@@ -101,6 +102,7 @@ class FakeEtcd {
   Revision revision_ = 1, compacted_ = 0;
   std::map<std::string, std::vector<Version>> keys_;
   std::map<LeaseId, Lease> leases_;
+  std::set<LeaseId> undead_;                      // gone, and renewed all the same
   std::deque<std::pair<Time, Revision>> recent_;  // for stale reads
   std::map<unsigned, Cut> cuts_;
   std::vector<std::weak_ptr<Watcher>> watchers_;

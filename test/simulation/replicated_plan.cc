@@ -97,6 +97,16 @@ void restore_a_backup(Random& random, Plan& plan, const std::vector<Move>& usual
   plan.moves.push_back(move);
 }
 
+// Nobody asks for anything, and the leader's key is deleted: it must find out by itself.
+void leave_in_peace(Random& random, Plan& plan) {
+  Move move;
+  move.kind = MoveKind::lease_ends;
+  move.at = Duration(random.between(milliseconds(1000) / Duration(1), kLength.count()));
+  move.actor = plan.replica.servers;
+  move.time = milliseconds(random.of<int>({1000, 1001}));  // its lease ends, or the key alone goes
+  plan.moves = {move};
+}
+
 }  // namespace
 
 Plan make_replicated_plan(uint64_t seed) {
@@ -132,6 +142,7 @@ Plan make_replicated_plan(uint64_t seed) {
   if (random.chance(4)) strike_twice(random, plan, usual);
   if (random.chance(6)) lead_both(random, plan, usual);
   if (random.chance(12)) restore_a_backup(random, plan, usual);
+  if (random.chance(25)) leave_in_peace(random, plan);
   std::ranges::stable_sort(plan.moves, {}, &Move::at);
   return plan;
 }

@@ -285,6 +285,14 @@ std::string ReplicatedServer::state() const {
 
 bool ReplicatedServer::serves() const { return is_up() && process_->serving; }
 
+std::function<bool()> ReplicatedServer::serving_on() const {
+  if (!serves()) return [] { return false; };
+  return [this, process = process_, life = process_->life] {
+    return process == process_ && serves() && process->life == life &&
+           process->host.paused_until + std::chrono::seconds(2) < schedule_.now();
+  };
+}
+
 LinkPtr ReplicatedServer::connect(Remote& remote) {
   if (!is_up()) return nullptr;
   return process_->loops[schedule_.random.below(process_->loops.size())]->connect(remote);

@@ -33,6 +33,8 @@ class ReplicatedServer {
 
   bool is_up() const { return process_ != nullptr; }
   bool serves() const;
+  // Whether it serves the life of the state that it serves now, whenever that is asked, and has been awake.
+  std::function<bool()> serving_on() const;
   std::string state() const;  // for people
   LinkPtr connect(Remote& remote);
 

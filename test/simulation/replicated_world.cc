@@ -132,7 +132,10 @@ class ReplicatedWorld final : public Driver {
       case MoveKind::etcd_full:
         return etcd_.full_until(schedule_.now() + std::min<Duration>(move.time, milliseconds(2500)));
       case MoveKind::lease_ends:
-        etcd_.end_lease_of("t/leader");
+        if (to_ms(move.time) % 2 == 0)
+          etcd_.end_lease_of("t/leader");
+        else
+          erase_leaders_key();
         if (!move.reset) return;
         // ... and the leader does not hear of it.
         etcd_.cut(leader_, FakeEtcd::Cut::both);
@@ -145,6 +148,18 @@ class ReplicatedWorld final : public Driver {
         return server.hand_over(
             [this, &server, time = move.time] { schedule_.after(time, [&server] { server.start(); }); });
     }
+  }
+
+  // S44. Whoever has nothing to write must notice it, too: it looks with every renewal of its lease.
+  void erase_leaders_key() {
+    for (unsigned i = 0; i < servers_.size(); ++i)
+      if (etcd_.value("t/leader") == url_of(i))
+        schedule_.after(2 * plan_.replica.lease + seconds(2),
+                        [this, i, leads_on = servers_[i]->serving_on()] {
+                          if (leads_on())
+                            violation(fmt::format("s{} leads on although its key was deleted", i));
+                        });
+    etcd_.erase_by_hand("t/leader");
   }
 
   // As docs/replication.md says it is to be done: with the servers stopped.
