@@ -16,6 +16,8 @@
 namespace turnstile {
 
 inline constexpr std::string_view kEtcdFormat = "turnstile 1";  // the value of EtcdKeys::format()
+// ... until all that copy-store copies is there.
+inline constexpr std::string_view kEtcdCopying = "turnstile copying";
 
 // The names of the keys below one prefix.
 class EtcdKeys {

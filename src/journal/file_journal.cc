@@ -1,10 +1,16 @@
 // The journal in a directory of files: puts recovery, group commit, log and snapshots together.
 #include "journal/file_journal.h"
 
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
 #include <algorithm>
 #include <atomic>
 
 #include "base/check.h"
+#include "base/unique_fd.h"
 #include "journal/group_commit.h"
 #include "journal/layout.h"
 #include "journal/recovery.h"
@@ -162,10 +168,41 @@ std::unique_ptr<Journal> make_file_journal(std::unique_ptr<Directory> directory,
   return journal;
 }
 
+namespace {
+
+constexpr const char* kCopyMark = "copying";  // in a directory that is being copied into
+
+Result<void> sync_names(const std::filesystem::path& directory) {
+  const UniqueFd fd(::open(directory.c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+  if (!fd.is_open() || ::fsync(fd.get()) != 0) return system_error("sync", directory.string());
+  return {};
+}
+
+}  // namespace
+
+Result<void> begin_copy_into(const std::filesystem::path& directory) {
+  const std::string mark = (directory / kCopyMark).string();
+  const UniqueFd fd(::open(mark.c_str(), O_WRONLY | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (!fd.is_open() || ::fsync(fd.get()) != 0) return system_error("write", mark);
+  return sync_names(directory);
+}
+
+Result<void> end_copy_into(const std::filesystem::path& directory) {
+  const std::string mark = (directory / kCopyMark).string();
+  if (::unlink(mark.c_str()) != 0) return system_error("remove", mark);
+  return sync_names(directory);
+}
+
 Result<std::unique_ptr<Journal>> open_file_journal(const std::filesystem::path& directory,
                                                    const FileJournalOptions& options) {
   auto opened = open_directory(directory);
   if (!opened) return std::unexpected(opened.error());
+  std::error_code none;
+  if (std::filesystem::exists(directory / kCopyMark, none))
+    return fail(fmt::format(
+        "{} has only a part of a store: copy-store is at work, or did not come to its end. Remove the "
+        "directory and copy again.",
+        directory.string()));
   return make_file_journal(std::move(*opened), options);
 }
 

@@ -111,5 +111,9 @@ std::unique_ptr<Journal> make_memory_journal();
 // error.
 Result<std::unique_ptr<Journal>> open_file_journal(const std::filesystem::path& directory,
                                                    const FileJournalOptions& options);
+// Between the two nobody can open it: what is there is a part of a copy. They return when that is on the
+// disk.
+Result<void> begin_copy_into(const std::filesystem::path& directory);
+Result<void> end_copy_into(const std::filesystem::path& directory);
 
 }  // namespace turnstile

@@ -57,6 +57,11 @@ Result<void> Replica::check() {
 
 Result<void> Replica::check_format(const etcd::RangeAnswer& found) const {
   if (found.values.empty() || found.values.front().value == kEtcdFormat) return {};
+  if (found.values.front().value == kEtcdCopying)
+    return fail(fmt::format(
+        "etcd's {} has only a part of a store: copy-store is at work, or did not come to its end. Erase it "
+        "(etcdctl del --prefix {}/) and copy again.",
+        keys_.prefix(), keys_.prefix()));
   return fail(
       fmt::format("etcd's {} says '{}', and this program knows only '{}': it was written by another version, "
                   "or by something else. Take another prefix, or that version.",
@@ -269,6 +274,23 @@ Answer<void> Replica::read_all(Revision term) {
   const auto marked = client_.commit(mark, call_timeout_);
   if (!marked) return std::unexpected(marked.error());
   return {};
+}
+
+// Twice the same does no harm, so it is sent until the outcome is known.
+Result<void> Replica::write_format(std::string_view format) {
+  const Revision term = term_.load();
+  etcd::Transaction transaction;
+  transaction.guards.push_back({keys_.leader(), term});
+  transaction.puts.push_back({keys_.format(), std::string(format), LeaseId::none});
+  for (;;) {
+    if (term == 0 || term_.load() != term || term_is_over()) return fail("etcd has not confirmed it in time");
+    const Answer<etcd::TransactionAnswer> answer = client_.commit(transaction, call_timeout_);
+    if (answer && answer->done) return {};
+    if (answer) return fail("a server leads there by now");
+    if (answer.error().failure != Failure::unknown && answer.error().failure != Failure::not_done)
+      return fail(answer.error().message);
+    timing_.pause(milliseconds(20));
+  }
 }
 
 // The lease's time is read first: keep_lease() writes it last.

@@ -101,6 +101,9 @@ class Replica {
   // SIGTERM: what is written is written, another may lead. Before it the owner has ended its life.
   void hand_over();
 
+  // Of the prefix, in this term: for who copies a store into it. By any thread; blocks.
+  Result<void> write_format(std::string_view format);
+
   ReplicaView view() const TS_EXCLUDES(mutex_);
   const EtcdStatistics& statistics() const { return statistics_; }
   etcd::Client& client() { return client_; }

@@ -450,6 +450,17 @@ TEST_F(ReplicaTest, ADeniedReadIsASettingThatIsWrongAndAnEtcdThatIsAwayIsNot) {
   EXPECT_TRUE(a_.replica.check());
 }
 
+TEST_F(ReplicaTest, AnUnfinishedCopyIsRefused) {
+  a_.turn(2);
+  ASSERT_TRUE(a_.replica.write_format(kEtcdCopying));
+  EXPECT_FALSE(b_.replica.check());
+  a_.end_life();
+  a_.replica.hand_over();
+  b_.turn(3);
+  EXPECT_FALSE(b_.leads());
+  EXPECT_FALSE(a_.replica.write_format(kEtcdFormat)) << "only the term that began it";
+}
+
 TEST_F(ReplicaTest, EveryServerIsNamed) {
   a_.turn(3);
   b_.turn(3);

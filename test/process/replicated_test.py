@@ -10,6 +10,8 @@ import json
 import os
 import queue
 import random
+import select
+import shutil
 import signal
 import socket
 import subprocess
@@ -430,6 +432,37 @@ class CopyTest(ReplicatedCase):
         again = back.start().client()
         self.assertEqual(again.status("r0", type="own")["holder"]["node_id"], "m")
         self.assertGreater(again.lock("new", "n", type="own")["token"], max(tokens))
+
+
+    def test_of_a_copy_that_was_interrupted_nobody_makes_a_store(self):
+        first = Server().start()
+        self.addCleanup(first.remove)
+        for k in range(0, 60_000, 1000):
+            first.client().batch(*({"call": "lock", "type": "own", "resource_id": f"{k + i}-" + "x" * 100, "node_id": "n"}
+                                   for i in range(1000)))
+        first.close_clients()
+        first.stop()
+        self.assertIn("into itself", self.copy(first.store, first.store, code=2))
+        directory = harness.temporary_directory()
+        self.addCleanup(shutil.rmtree, directory, ignore_errors=True)
+        begun = {self.etcd.store("partial"): lambda: self.etcd.control("get", "--prefix", "--keys-only", "/partial/log/"),
+                 f"file:{directory}/partial": lambda: os.path.exists(f"{directory}/partial/copying")}
+        for target, has_begun in begun.items():
+            with self.subTest(target=target):
+                copying = subprocess.Popen([harness.binary(), "--copy-from", first.store, "--store", target],
+                                           stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+                wait_until(has_begun, "it copies", every=0.002)
+                copying.kill()
+                copying.wait()
+                done = subprocess.run([harness.binary(), "--listen", f"{self.etcd.host}:0", "--store", target],
+                                      capture_output=True, text=True, timeout=harness.PATIENCE, check=False,
+                                      env=harness.plain_environment())
+                self.assertEqual(done.returncode, 2, done.stderr)
+                self.assertIn("has only a part of a store", done.stderr)
+                self.assertIn("has only a part of a store", self.copy(first.store, target, code=2))
+        # While the interrupted one still leads there, for its lease.
+        self.etcd.control("put", "/again/leader", "copy-store")
+        self.assertIn("try again", self.copy(first.store, self.etcd.store("again"), code=2))
 
 
 class FaultsTest(ReplicatedCase):
