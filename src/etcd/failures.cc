@@ -88,6 +88,14 @@ bool wants_login(const grpc::Status& status) {
          text.find("user name is empty") != std::string::npos;  // nobody had to, when we came
 }
 
+bool is_about_user(const CallError& error) {
+  constexpr std::string_view kSaid[] = {"invalid user ID or password", "permission denied",
+                                        "user name is empty", "user name not found"};
+  return error.failure == Failure::denied && std::ranges::any_of(kSaid, [&](std::string_view each) {
+           return error.message.find(each) != std::string::npos;
+         });
+}
+
 bool is_of_member(Failure failure) {
   return failure == Failure::unknown || failure == Failure::not_done || failure == Failure::denied;
 }

@@ -18,6 +18,9 @@ CallError call_error(const grpc::Status& status, std::string_view member);
 bool is_unreachable(const grpc::Status& status);
 // What proves who we are is not taken any more, and the call was not carried out: log in again.
 bool wants_login(const grpc::Status& status);
+// A member has answered, and does not let this user in or do that: the others will not either. TLS is each
+// member's own.
+bool is_about_user(const CallError& error);
 // Another member may do better: this one is away, has lost the others, or cannot be believed (its
 // certificate).
 bool is_of_member(Failure failure);

@@ -121,5 +121,17 @@ TEST(EtcdFailures, AnEtcdThatIsTooOldIsRefusedByOneLine) {
   EXPECT_TRUE(too_old("3.3.99") && too_old("2.3.8") && too_old("") && too_old("new"));
 }
 
+TEST(EtcdFailures, AUserThatIsNotLetInIsDecidedByOneMemberAndACertificateByAll) {
+  EXPECT_TRUE(is_about_user(call_error(
+      {grpc::StatusCode::INVALID_ARGUMENT, "etcdserver: authentication failed, invalid user ID or password"},
+      "http://a")));
+  EXPECT_TRUE(is_about_user(
+      call_error({grpc::StatusCode::PERMISSION_DENIED, "etcdserver: permission denied"}, "http://a")));
+  EXPECT_FALSE(is_about_user(
+      call_error({grpc::StatusCode::UNAVAILABLE, "SSL_ERROR_SSL: certificate verify failed"}, "http://a")));
+  EXPECT_FALSE(is_about_user(
+      call_error({grpc::StatusCode::UNAUTHENTICATED, "etcdserver: invalid auth token"}, "http://a")));
+}
+
 }  // namespace
 }  // namespace turnstile::etcd

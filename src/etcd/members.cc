@@ -2,6 +2,8 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
+
 #include "etcd/failures.h"
 
 namespace turnstile::etcd {
@@ -42,8 +44,14 @@ CallError before_the_call(CallError error) {
   return error;
 }
 
-// Of several members: what may have been carried out counts most; a setting is wrong only if all say so.
-CallError sum(const std::vector<CallError>& errors) {
+// Of several members: what may have been carried out counts most, where that makes a difference; then that
+// the user is not let in, also if only one has said so. Another setting is wrong only if all say so.
+CallError sum(const std::vector<CallError>& errors, Members::Repeat repeat) {
+  const bool may_be_done =
+      repeat == Members::Repeat::never &&
+      std::ranges::any_of(errors, [](const CallError& each) { return each.failure == Failure::unknown; });
+  const auto decisive = std::ranges::find_if(errors, is_about_user);
+  if (!may_be_done && decisive != errors.end()) return *decisive;
   CallError sum{errors.front().failure, {}};
   for (const CallError& each : errors) {
     if (each.failure == Failure::unknown || sum.failure == Failure::unknown)
@@ -297,7 +305,7 @@ Answer<void> Members::ask(Kind kind, Repeat repeat, Client::Timeout within, cons
     errors.push_back(std::move(error));
     if (errors.back().failure == Failure::unknown && repeat == Repeat::never) break;
   }
-  return std::unexpected(sum(errors));
+  return std::unexpected(sum(errors, repeat));
 }
 
 }  // namespace turnstile::etcd

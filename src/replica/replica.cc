@@ -29,7 +29,7 @@ constexpr Duration kTellNumberEvery = seconds(10);
 // For etcd to say whether it lets this server in: a password takes it a tenth of a second of its processor,
 // and a machine that boots has other things to do. After that the server starts, and waits for etcd as for
 // one that is away.
-constexpr auto kCheckWithin = seconds(10);
+constexpr auto kCheckWithin = seconds(7);
 
 }  // namespace
 
@@ -47,11 +47,22 @@ Replica::~Replica() = default;
 Result<void> Replica::check() {
   etcd::RangeRequest request;
   request.begin = keys_.format();
+  const auto is_wrong = [](const etcd::CallError& error) {
+    return error.failure == Failure::denied || error.failure == Failure::refused;
+  };
   const auto found = client_.range(request, kCheckWithin);
-  if (found) return check_format(*found);
-  const etcd::CallError& error = found.error();
-  if (error.failure == Failure::denied || error.failure == Failure::refused)
-    return fail(fmt::format("etcd does not let this server read {}: {}", keys_.prefix(), error.message));
+  if (!found && is_wrong(found.error()))
+    return fail(
+        fmt::format("etcd does not let this server read {}/: {}", keys_.prefix(), found.error().message));
+  if (!found) return {};
+  if (Result<void> known = check_format(*found); !known) return known;
+  // Takes away a key that nobody makes.
+  etcd::Transaction nothing;
+  nothing.erases.push_back({keys_.prefix() + "/nothing", {}});
+  const auto written = client_.commit(nothing, kCheckWithin);
+  if (!written && is_wrong(written.error()))
+    return fail(
+        fmt::format("etcd does not let this server write {}/: {}", keys_.prefix(), written.error().message));
   return {};
 }
 

@@ -450,6 +450,18 @@ TEST_F(ReplicaTest, ADeniedReadIsASettingThatIsWrongAndAnEtcdThatIsAwayIsNot) {
   EXPECT_TRUE(a_.replica.check());
 }
 
+TEST_F(ReplicaTest, WhoMayReadAndNotWriteHasASettingThatIsWrong) {
+  etcd_.commit_faults = {{Failure::denied, false}};
+  const Result<void> checked = a_.replica.check();
+  ASSERT_FALSE(checked);
+  EXPECT_NE(checked.error().message.find("write p/"), std::string::npos) << checked.error().message;
+  etcd_.commit_faults = {{Failure::no_space, false}};
+  EXPECT_TRUE(a_.replica.check()) << "an etcd that is full is no setting";
+  const auto before = etcd_.state();
+  EXPECT_TRUE(a_.replica.check());
+  EXPECT_EQ(etcd_.state().size(), before.size()) << "it leaves nothing behind";
+}
+
 TEST_F(ReplicaTest, AnUnfinishedCopyIsRefused) {
   a_.turn(2);
   ASSERT_TRUE(a_.replica.write_format(kEtcdCopying));

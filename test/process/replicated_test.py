@@ -399,6 +399,34 @@ class AccessTest(unittest.TestCase):
         self.assertNotIn("password", server.client().get("/version").text.replace("etcd-password-file", ""))
 
 
+class AccessWithoutAMemberTest(ReplicatedCase):
+    """One member of three is away, and the others say who may come in."""
+
+    @classmethod
+    def setUpClass(cls):
+        pid = os.getpid()
+        cls.etcd = Etcd(3, host=f"127.249.{pid // 256 % 256}.{1 + pid % 254}").start()
+        for words in (("user", "add", "root:secret"), ("user", "grant-role", "root", "root"), ("role", "add", "turnstile"),
+                      ("role", "grant-permission", "turnstile", "--prefix=true", "readwrite", "/ours/"),
+                      ("role", "grant-permission", "turnstile", "--prefix=true", "read", "/read/"),
+                      ("user", "add", "turnstile:password"), ("user", "grant-role", "turnstile", "turnstile"),
+                      ("auth", "enable")):
+            cls.etcd.control(*words)
+        cls.etcd.kill_member(0)
+
+    def refused(self, prefix, password):
+        done = subprocess.run([harness.binary(), "--listen", f"{self.etcd.host}:0", "--store", self.etcd.store(prefix),
+                               "--etcd-user", "turnstile"], capture_output=True, text=True, timeout=harness.PATIENCE,
+                              check=False, env=harness.plain_environment(TURNSTILED_ETCD_PASSWORD=password))
+        self.assertEqual(done.returncode, 2, done.stderr)
+        return done.stderr
+
+    def test_a_wrong_password_prefix_or_role_ends_it_all_the_same(self):
+        self.assertIn("invalid user ID or password", self.refused("ours", "wrong-secret"))
+        self.assertIn("read /theirs/: ", self.refused("theirs", "password"))
+        self.assertIn("write /read/: ", self.refused("read", "password"))
+
+
 class CopyTest(ReplicatedCase):
     def copy(self, source, target, code=0):
         done = subprocess.run([harness.binary(), "--copy-from", source, "--store", target], capture_output=True, text=True,
