@@ -144,16 +144,22 @@ std::string show(const Servers& servers, WallTime now) {
   const json::value* members = etcd == nullptr ? nullptr : etcd->if_contains("members");
   if (members == nullptr || !members->is_array()) return out;
   size_t healthy = 0;
+  bool full = false;
   uint64_t bytes = 0;
   for (const json::value& member : members->as_array()) {
     if (!member.is_object()) continue;
     const json::value* well = member.as_object().if_contains("healthy");
     healthy += well != nullptr && well->is_bool() && well->as_bool();
+    const json::value* no_space = member.as_object().if_contains("no_space");
+    full = full || (no_space != nullptr && no_space->is_bool() && no_space->as_bool());
     bytes = std::max(bytes, number_of(member.as_object(), "db_bytes").value_or(0));
   }
-  return out + fmt::format("etcd: {} of {} members healthy, {} bytes, {} errors\n", healthy,
-                           members->as_array().size(), show_bytes(bytes),
-                           number_of(*etcd, "errors").value_or(0));
+  out += fmt::format("etcd: {} of {} members healthy, {} bytes, {} errors\n", healthy,
+                     members->as_array().size(), show_bytes(bytes), number_of(*etcd, "errors").value_or(0));
+  if (full)
+    out +=
+        "etcd has no space left and takes no writes: compact and defragment it, then etcdctl alarm disarm\n";
+  return out;
 }
 
 }  // namespace turnstile::cli

@@ -146,6 +146,8 @@ Duration Replica::campaign() {
   const Answer<etcd::TransactionAnswer> answer = client_.commit(transaction, call_timeout_);
   if (!answer) {
     if (answer.error().failure == Failure::gone) drop_lease();
+    if (answer.error().failure == Failure::no_space)  // it could not take over: nobody can
+      change_view([](ReplicaView& view) { view.in_step = false; });
     return problem(answer.error());
   }
   no_problem();
@@ -336,6 +338,7 @@ void Replica::stand_down(const std::string& why) {
     view.leader.clear();
     view.in_step = false;
   });
+  statistics_.set_no_space(false);  // as far as this server's own writes tell, which end here
   drop_lease();
   begin_anew();
 }

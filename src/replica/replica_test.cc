@@ -544,6 +544,22 @@ TEST_F(ReplicaTest, AFullEtcdRefusesNewWorkUntilSomethingCanBeWrittenAgain) {
   ASSERT_TRUE(a_.commit(3));
 }
 
+TEST_F(ReplicaTest, WhoCouldNotTakeOverBecauseEtcdIsFullIsNotReadyAndKnowsNothingOfItAfterItsTerm) {
+  a_.turn(3);
+  b_.turn(3);
+  ASSERT_TRUE(b_.replica.view().in_step);
+  etcd_.commit_faults = {{Failure::no_space, true}};
+  ASSERT_TRUE(a_.commit(1));
+  EXPECT_TRUE(a_.replica.statistics().no_space());
+  etcd_.end_lease(leaders_lease());
+  for (int i = 0; i < 5; ++i) etcd_.commit_faults.push_back({Failure::no_space, false});
+  b_.replica.turn();
+  EXPECT_FALSE(b_.replica.view().in_step);
+  a_.turn();
+  EXPECT_FALSE(a_.leads());
+  EXPECT_FALSE(a_.replica.statistics().no_space());
+}
+
 TEST(ServerEntry, IsReadAsItWasWritten) {
   const ServerEntry entry{"a", "http://a:1", true, 17, Time(Duration(99))};
   const auto read = decode_server_entry(encode(entry));

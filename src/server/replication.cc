@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 
+#include <algorithm>
 #include <condition_variable>
 #include <mutex>
 
@@ -124,6 +125,11 @@ void Replication::look_at_members(const std::stop_token& stop) {
   }
 }
 
+bool Replication::etcd_is_full() const {
+  const auto says_so = [](const etcd::MemberStatus& each) { return each.no_space; };
+  return replica_->statistics().no_space() || std::ranges::any_of(members(), says_so);
+}
+
 std::string Replication::servers_json() const {
   const ReplicaView view = replica_->view();
   const bool leads = view.role == ReplicaRole::leader;
@@ -159,6 +165,7 @@ std::string Replication::servers_json() const {
     field(out, "version", each.version);
     raw_field(out, "db_bytes", fmt::to_string(each.database_bytes));
     raw_field(out, "leader", each.leads ? "true" : "false");
+    raw_field(out, "no_space", each.no_space ? "true" : "false");
     out += '}';
   }
   out += fmt::format(R"(],"errors":{},"commit_ms_p50":{:.3f}}}}})", replica_->statistics().errors(),
@@ -196,7 +203,7 @@ void Replication::append_metrics(std::string& out) const {
   text.counter("turnstile_etcd_errors_total", "Calls of etcd that failed");
   text.value(double(statistics.errors()));
   text.gauge("turnstile_etcd_no_space", "1: etcd has no space left, and takes no writes");
-  text.value(statistics.no_space() ? 1 : 0);
+  text.value(etcd_is_full() ? 1 : 0);
   text.gauge("turnstile_etcd_commit_seconds", "Median of how long the latest commits took");
   text.value(statistics.median_commit_ms() / 1000);
   const std::vector<etcd::MemberStatus> seen = members();

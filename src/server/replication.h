@@ -45,6 +45,8 @@ class Replication {
  private:
   Replication(const ReplicationSettings& settings, Common& common, std::unique_ptr<etcd::Client> client);
   void look_at_members(const std::stop_token& stop);
+  // As this server's writes find it while it leads, or as a member says.
+  bool etcd_is_full() const;
   std::vector<etcd::MemberStatus> members() const TS_EXCLUDES(mutex_) {
     const Locked lock(mutex_);
     return members_;

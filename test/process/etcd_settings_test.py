@@ -110,7 +110,8 @@ class NoSpaceTest(EtcdCase):
         # The first to find out waits, because whether its lock was taken is not known. All others are told.
         waiting = server.client()
         waiting.send("POST", "/lock", {**LANE, "resource_id": "waits"})
-        wait_until(lambda: server.client().metric("turnstile_etcd_no_space") == 1, "it is known")
+        wait_until(lambda: "etcd has no space left" in server.log(), "it is known")
+        self.assertEqual(server.client().metric("turnstile_etcd_no_space"), 1)
         self.assertEqual(self.refusal(server), (503, "store_unavailable"))
         self.assertEqual(server.client().get("/readyz").status, 503)
         self.assertEqual(server.log().count("etcd has no space left"), 1)
@@ -121,7 +122,7 @@ class NoSpaceTest(EtcdCase):
         etcd.control("alarm", "disarm")
         self.assertTrue(waiting.receive()["acquired"])
         wait_until(lambda: self.refusal(server) is None, "locks are granted again")
-        self.assertEqual(server.client().metric("turnstile_etcd_no_space"), 0)
+        wait_until(lambda: server.client().metric("turnstile_etcd_no_space") == 0, "etcd's members say so, too")
         self.assertEqual(server.client().status("before", type="own")["holder"]["token"], token)
 
     def test_S46_a_stop_while_etcd_is_full_ends_the_server_and_its_lead(self):
@@ -130,10 +131,26 @@ class NoSpaceTest(EtcdCase):
         wait_until(lambda: self.leads(server), "it leads")
         self.fill(etcd)
         server.client().send("POST", "/lock", LANE)  # cannot be written, and is not given up either
-        wait_until(lambda: server.client().metric("turnstile_etcd_no_space") == 1, "it is known")
+        wait_until(lambda: "etcd has no space left" in server.log(), "it is known")
         self.assertEqual(server.stop(), 0)
         self.assertIn("this server ends without it", server.log())
         self.assertEqual(etcd.control("get", "/p/leader"), "", "the next may lead at once")
+
+    def test_while_etcd_is_full_nobody_is_elected_and_every_server_says_why(self):
+        etcd = self.etcd("--quota-backend-bytes", str(self.QUOTA)).start()
+        server = self.server(etcd.store("p"))
+        wait_until(lambda: self.leads(server), "it leads")
+        standby = self.server(etcd.store("p"))
+        wait_until(lambda: standby.client().get("/readyz?standby=1").status == 200, "it is in step")
+        self.fill(etcd)
+        wait_until(lambda: standby.client().metric("turnstile_etcd_no_space") == 1, "the alarm is known")
+        self.assertEqual(server.stop(), 0)
+        wait_until(lambda: standby.client().get("/readyz?standby=1").status == 503, "it could not take over")
+        answer = standby.client().status("r", type="own")
+        self.assertEqual((answer.status, answer["code"]), (503, "no_leader"))
+        servers = standby.client().get("/servers")
+        self.assertEqual([member["no_space"] for member in servers["etcd"]["members"]], [True])
+        self.assertIsNone(servers["leader"])
 
     @staticmethod
     def fill(etcd):

@@ -178,6 +178,7 @@ class Cluster:
     def __init__(self, server, tls=None, secret=None, count=3):
         self.backend = (server.host, server.port)
         self.term = 1
+        self.full = False  # etcd
         self.fronts = [Front(self, f"server-{i}", server.host, tls, secret) for i in range(count)]
         self.leader = self.fronts[0]
 
@@ -204,7 +205,7 @@ class Cluster:
                 "servers": [{"name": f.name, "url": f.url, "role": "leader" if f is self.leader else "standby",
                              "lag_batches": 0, "since": "2026-11-18T00:00:00Z"} for f in self.fronts],
                 "etcd": {"members": [{"url": "http://127.0.0.1:2379", "healthy": True, "version": "3.4.23",
-                                      "db_bytes": 20480, "leader": True}], "errors": 0, "commit_ms_p50": 2.5}}
+                                      "db_bytes": 20480, "leader": True, "no_space": self.full}], "errors": 0, "commit_ms_p50": 2.5}}
 
     def close(self):
         for front in self.fronts:

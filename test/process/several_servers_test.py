@@ -132,6 +132,9 @@ class HandOverTest(SeveralCase):
         self.assertRegex(done.stdout, rf"{cluster.fronts[0].url} +standby +0 ")
         self.assertRegex(done.stdout, rf"{cluster.fronts[2].url} +away ")
         self.assertIn("etcd: 1 of 1 members healthy", done.stdout)
+        self.assertNotIn("no space", done.stdout)
+        cluster.full = True
+        self.assertIn("etcd has no space left", run("status", url=cluster.urls).stdout)
         shown = json.loads(run("status", "--output", "json", url=cluster.urls).stdout)
         self.assertEqual((shown["mode"], shown["leader"], shown["term"]), ("replicated", cluster.fronts[1].url, 2))
         self.assertEqual([row["role"] for row in shown["servers"]], ["standby", "leader", "away"])
