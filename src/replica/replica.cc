@@ -158,6 +158,7 @@ Duration Replica::follow(const etcd::KeyValue& leader) {
   // A key of this server's own, and not of its lease, is left over from a term that has ended (a restart):
   // until its time is over there is no leader, and nobody is to be sent back here.
   const bool left_over = leader.value == settings_.url;
+  look_at_namesake(left_over);
   change_view([&](ReplicaView& view) {
     view.leader = left_over ? std::string() : leader.value;
     view.term = leader.create_revision;
@@ -195,6 +196,18 @@ Duration Replica::follow(const etcd::KeyValue& leader) {
   register_self(false, image_->next_number());
   read_servers();
   return kFollowEvery;
+}
+
+// What is left over goes within a lease, or two if etcd changes its own leader.
+void Replica::look_at_namesake(bool there) {
+  if (!there) namesake_since_.reset();
+  if (there && !namesake_since_) namesake_since_ = boot();
+  if (!there || boot() < *namesake_since_ + 3 * settings_.lease || std::exchange(told_namesake_, true))
+    return;
+  log_warning(
+      "another server leads, and says that it is reached as this one is: give each server an --advertise "
+      "of its own",
+      {{"url", settings_.url}});
 }
 
 // What is new, to the owner, so that a take-over has only the last of it to load.

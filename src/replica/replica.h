@@ -123,6 +123,7 @@ class Replica {
   Result<void> check_format(const etcd::RangeAnswer& found) const;
   Duration campaign();
   Duration follow(const etcd::KeyValue& leader);
+  void look_at_namesake(bool there);
   Result<void> hand_on();
   void begin_anew();
   void watch_leader();
@@ -171,7 +172,8 @@ class Replica {
   int64_t registered_in_ = 0;  // which kTellNumberEvery of the clock
   std::unique_ptr<etcd::Watch> watch_;
   std::atomic<bool> watch_lost_{false};
-  bool told_problem_ = false, told_damage_ = false;
+  std::optional<Duration> namesake_since_;  // somebody leads under this server's URL, and not with its lease
+  bool told_problem_ = false, told_damage_ = false, told_namesake_ = false;
 
   mutable Mutex mutex_;
   ReplicaView view_ TS_GUARDED_BY(mutex_);

@@ -504,6 +504,26 @@ TEST_F(ReplicaTest, AStandbysLagIsWhatTheLeaderHasWrittenSince) {
   EXPECT_EQ(a_.replica.view().servers[1].lag_batches, 0u);
 }
 
+TEST_F(ReplicaTest, TwoServersWithOneUrlAreToldApart) {
+  a_.turn(2);
+  ASSERT_TRUE(a_.leads());
+  Server namesake(etcd_, time_, "a");
+  std::string said;
+  set_log(LogLevel::warning, LogFormat::text);
+  const auto listen = [&] {
+    ::testing::internal::CaptureStderr();
+    namesake.turn();
+    said += ::testing::internal::GetCapturedStderr();
+  };
+  for (int i = 0; i < 14; ++i) listen(), pass(seconds(1));
+  EXPECT_EQ(said.find("--advertise"), std::string::npos) << said << "a restart looks like that for a while";
+  for (int i = 0; i < 10; ++i) listen(), pass(seconds(1));
+  const size_t first = said.find("--advertise");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("--advertise", first + 1), std::string::npos) << "once";
+  set_log(LogLevel::off, LogFormat::text);
+}
+
 TEST_F(ReplicaTest, AServerThatIsBusyDoesNotTellOfItWithEveryLook) {
   a_.turn(3);
   etcd::Revision last = 0;

@@ -208,7 +208,34 @@ Result<void> check_tls(const http::TlsFiles& tls) {
   return {};
 }
 
+// How others reach this server: they put paths behind it.
+Result<void> check_advertise(std::string& url) {
+  if (url.empty()) return {};
+  const auto wrong = [&](std::string_view why) {
+    return fail(fmt::format("--advertise '{}' {}; give http://HOST:PORT or https://HOST:PORT", url, why));
+  };
+  const size_t scheme = url.starts_with("https://") ? 8 : url.starts_with("http://") ? 7 : 0;
+  if (scheme == 0) return wrong("has no http:// or https://");
+  if (url.ends_with('/')) url.pop_back();
+  const std::string_view place = std::string_view(url).substr(std::min(scheme, url.size()));
+  if (place.find_first_of("/?#@ \t\r\n\\\"<>") != place.npos) return wrong("has more than a host and a port");
+  const size_t bracket = place.starts_with('[') ? place.find(']') : 0;
+  if (bracket == place.npos) return wrong("is no address");
+  const size_t colon = place.find(':', bracket);
+  const std::string_view host = place.substr(0, colon);
+  if (host.empty()) return wrong("has no host");
+  if (host == "0.0.0.0" || host == "[::]" || host == "*") return wrong("names no machine");
+  if (colon == place.npos)
+    return bracket == 0 || bracket + 1 == place.size() ? Result<void>() : wrong("is no address");
+  unsigned port = 0;
+  for (const char digit : place.substr(colon + 1))
+    port = digit < '0' || digit > '9' || port > 65535 ? 99999 : port * 10 + unsigned(digit - '0');
+  if (port == 0 || port > 65535) return wrong("has no port behind its colon");
+  return {};
+}
+
 Result<void> complete_replication(ReplicationSettings& settings) {
+  if (Result<void> right = check_advertise(settings.advertise); !right) return right;
   if (settings.lease < std::chrono::seconds(2) || settings.lease > std::chrono::seconds(60))
     return fail("--leader-lease is from 2s to 60s");
   if (settings.password_file.empty()) return {};
@@ -251,6 +278,12 @@ Result<void> check_listen(const Settings& settings) {
     return fail(
         fmt::format("'{}' does not say how the other servers and their clients reach this one; give "
                     "--advertise http://HOST:PORT",
+                    settings.listen.front()));
+  if (replicated && settings.replication.advertise.empty() && !settings.listen.empty() &&
+      settings.listen.front().starts_with("unix:"))
+    return fail(
+        fmt::format("'{}' cannot be reached from other machines, where the other servers send their clients "
+                    "here; give --advertise http://HOST:PORT",
                     settings.listen.front()));
   const bool asks = !settings.credentials.empty() || !settings.tls.client_ca.empty();
   for (const std::string& address : settings.listen) {

@@ -169,6 +169,30 @@ TEST(Settings, OneOfSeveralServersThatListensEverywhereSaysHowItIsReached) {
   EXPECT_TRUE(read({"--insecure", "--listen", ":80"})) << "one server alone sends nobody elsewhere";
 }
 
+TEST(Settings, WhatIsAdvertisedIsAUrlWithAHostAndNoMore) {
+  const auto with = [](const char* url) {
+    return read({"--store", "etcd://a:2379/p", "--listen", "127.0.0.1:80", "--advertise", url});
+  };
+  for (const char* good :
+       {"http://b:80", "https://b", "http://10.0.0.1:8086", "http://[::1]:80", "https://[fe80::1]"})
+    EXPECT_TRUE(with(good)) << good;
+  EXPECT_EQ(with("http://b:80/")->run->replication.advertise, "http://b:80");
+  for (const char* wrong : {"b:80", "ftp://b", "http://", "http:///", "http://b/turnstile", "http://b?x",
+                            "http://u@b", "http://0.0.0.0:80", "http://[::]:80", "http://:80", "http://b:",
+                            "http://b:0", "http://b:70000", "http://b:x", "http://[::1", "http://b c"}) {
+    const auto done = with(wrong);
+    ASSERT_FALSE(done) << wrong;
+    EXPECT_NE(done.error().message.find("--advertise"), std::string::npos) << done.error().message;
+  }
+}
+
+TEST(Settings, OneOfSeveralServersOnAUnixSocketSaysHowItIsReached) {
+  EXPECT_NE(error_of({"--store", "etcd://a:2379/p", "--listen", "unix:/tmp/s"}).find("--advertise"),
+            std::string::npos);
+  EXPECT_TRUE(read({"--store", "etcd://a:2379/p", "--listen", "unix:/tmp/s", "--advertise", "http://b:80"}));
+  EXPECT_TRUE(read({"--listen", "unix:/tmp/s"}));
+}
+
 TEST(Settings, HelpNamesEverySetting) {
   const Result<CommandLine> help = read({"--help"});
   ASSERT_TRUE(help && !help->run);
