@@ -144,19 +144,23 @@ void Forwarder::pass_on(void* curl, Forwarding& forwarding) {
 Forwarder::Forwarder(std::function<KnownLeader()> leader, Duration lease, std::string ca)
     : leader_(std::move(leader)), lease_(lease), ca_(std::move(ca)) {
   curl_global_init(CURL_GLOBAL_DEFAULT);
-  for (unsigned i = 0; i < kThreads; ++i)
-    threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
 }
 
+// Nobody takes anything any more.
 Forwarder::~Forwarder() {
   for (std::jthread& thread : threads_) thread.request_stop();
+  threads_.clear();
 }
 
 bool Forwarder::take(std::shared_ptr<Forwarding> forwarding) {
   {
     const Locked lock(mutex_);
-    if (busy_ + waiting_.size() >= kThreads) return false;
+    const size_t under_way = busy_ + waiting_.size();
+    if (under_way >= kThreads || (forwarding->waits && long_polls_ >= kMostWaiting)) return false;
+    long_polls_ += forwarding->waits;
     waiting_.push_back(std::move(forwarding));
+    if (under_way >= threads_.size())
+      threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
   }
   changed_.notify_one();
   return true;
@@ -180,6 +184,7 @@ void Forwarder::run(const std::stop_token& stop) {
     {
       const Locked lock(mutex_);
       --busy_;
+      long_polls_ -= forwarding->waits;
     }
     forwarding->on_done();
   }

@@ -25,6 +25,7 @@ struct KnownLeader {
 // One request on its way to the leader and back.
 struct Forwarding {
   std::string method, target, body, authorization;
+  bool waits = false;             // it may be answered much later: a long poll
   std::function<void()> on_done;  // on the forwarder's thread, when what follows is set
   unsigned status = 0;
   std::string content_type, headers, answer;
@@ -36,14 +37,15 @@ struct Forwarding {
   std::atomic<bool> abandoned{false}, hurried{false};
 };
 
-// A few threads, each with a connection of its own that stays open: simple, and bounded. Beyond that callers
-// are redirected. A leader that falls silent is waited for until another term is seen, or nobody has led for
-// as long as a lease: then whoever asked is told that the outcome is not known.
+// Threads, each with a connection of its own that stays open: simple, and bounded. They are made when they
+// are needed. A quarter is left to calls that do not wait. A leader that falls silent is waited for until
+// another term is seen, or nobody has led for as long as a lease: then whoever asked is told that the outcome
+// is not known.
 //
 // Threads: take() by any; on_done on one of its own.
 class Forwarder {
  public:
-  static constexpr unsigned kThreads = 32;
+  static constexpr unsigned kThreads = 256, kMostWaiting = kThreads / 4 * 3;
 
   // `leader`: as of now; by any thread. `lease`: a leader's. `ca`: who signs its certificate; empty: the
   // system's.
@@ -66,7 +68,8 @@ class Forwarder {
   std::condition_variable_any changed_;
   std::deque<std::shared_ptr<Forwarding>> waiting_ TS_GUARDED_BY(mutex_);
   unsigned busy_ TS_GUARDED_BY(mutex_) = 0;
-  std::vector<std::jthread> threads_;
+  unsigned long_polls_ TS_GUARDED_BY(mutex_) = 0;  // of what is under way
+  std::vector<std::jthread> threads_ TS_GUARDED_BY(mutex_);
 };
 
 }  // namespace turnstile

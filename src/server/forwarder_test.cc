@@ -28,7 +28,7 @@ class SilentServer {
     socklen_t size = sizeof address;
     auto* const any = reinterpret_cast<sockaddr*>(&address);
     EXPECT_EQ(bind(fd_.get(), any, size), 0);
-    EXPECT_EQ(listen(fd_.get(), 8), 0);
+    EXPECT_EQ(listen(fd_.get(), 1000), 0);
     EXPECT_EQ(getsockname(fd_.get(), any, &size), 0);
     url = "http://127.0.0.1:" + std::to_string(ntohs(address.sin_port));
   }
@@ -126,6 +126,21 @@ TEST(Forwarder, S43_WhatWasSentOnAConnectionOfBeforeIsNotSentAgain) {
   while (!forwarder.take(last)) std::this_thread::yield();  // the one before is counted a moment longer
   done.get_future().wait();
   EXPECT_NE(last->answer.find("outcome_unknown"), std::string::npos) << last->answer;
+}
+
+TEST(Forwarder, S49_LongPollsLeaveRoomForCallsThatDoNotWait) {
+  const SilentServer silent;
+  Forwarder forwarder([&] { return KnownLeader{silent.url, 7}; }, std::chrono::hours(1), {});
+  const auto call = [](bool waits) {
+    auto made = a_lock([] {});
+    made->waits = waits;
+    return made;
+  };
+  for (unsigned i = 0; i < Forwarder::kMostWaiting; ++i) ASSERT_TRUE(forwarder.take(call(true)));
+  EXPECT_FALSE(forwarder.take(call(true)));
+  for (unsigned i = Forwarder::kMostWaiting; i < Forwarder::kThreads; ++i)
+    ASSERT_TRUE(forwarder.take(call(false)));
+  EXPECT_FALSE(forwarder.take(call(false)));
 }
 
 TEST(Forwarder, S49_TellsThatThereIsNoLeaderWhenNothingWasSent) {

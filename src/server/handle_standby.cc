@@ -12,7 +12,7 @@ http::Handled LoopHandler::stand_by(const Request& request, Responder& responder
   if (common_.stopping()) return respond_error(responder, make_error(ErrorCode::shutting_down));
   const std::string leader = common_.standing().leader;
   if (leader.empty()) return respond_error(responder, make_error(ErrorCode::no_leader));
-  if (common_.forwarder != nullptr && forward(request)) return Handled::waiting;
+  if (common_.forwarder != nullptr && can_forward(request)) return forward(request, responder);
   return refer(request, responder, leader);
 }
 
@@ -38,19 +38,23 @@ http::Handled LoopHandler::refer(const Request& request, Responder& responder, c
 }
 
 // What lives by its connection cannot be passed on: the leader would see ours.
-bool LoopHandler::forward(const Request& request) {
+bool LoopHandler::can_forward(const Request& request) const {
   if (request.path == "/events" || request.path.ends_with("/subscribe")) return false;
   // Letters may be written as \u…, and nobody needs that in a body: who does is sent to the leader.
   for (const char* sign : {"\"monitor\"", "\\u"})
     if (request.body.find(sign) != std::string_view::npos) return false;
   // Nor can a certificate, or the user of a unix socket; a secret can.
-  if (admission_.who() != nullptr && request.authorization.empty()) return false;
+  return admission_.who() == nullptr || !request.authorization.empty();
+}
+
+http::Handled LoopHandler::forward(const Request& request, Responder& responder) {
   const http::ConnectionId connection = request.connection;
   auto forwarding = std::make_shared<Forwarding>();
   forwarding->method = std::string(request.method_text);
   forwarding->target = fmt::format("{}{}{}", request.path, request.query.empty() ? "" : "?", request.query);
   forwarding->body = std::string(request.body);
   forwarding->authorization = std::string(request.authorization);
+  forwarding->waits = request.body.find("\"wait_ms\"") != std::string_view::npos;
   forwarding->on_done = [this, connection, forwarding = std::weak_ptr(forwarding)] {
     loop_.post([this, connection, held = forwarding.lock()] {
       forwarded_.erase(uint64_t(connection));
@@ -64,9 +68,15 @@ bool LoopHandler::forward(const Request& request) {
       common_.metrics().count_request(held->status);
     });
   };
-  if (!common_.forwarder->take(forwarding)) return false;
+  // Who asks here is one that does not follow a 307.
+  if (!common_.forwarder->take(forwarding))
+    return respond_error(responder,
+                         make_error(ErrorCode::too_many_requests,
+                                    "as many calls as may are on their way through this server: try again "
+                                    "later, or ask the server that leads"),
+                         "Retry-After: 1\r\n");
   forwarded_[uint64_t(connection)] = std::move(forwarding);
-  return true;
+  return Handled::waiting;
 }
 
 }  // namespace turnstile

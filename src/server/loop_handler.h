@@ -143,7 +143,8 @@ class LoopHandler final : public http::Handler, public LoopPort {
   // handle_standby.cc: what a server says while another one leads, or none does
   Handled stand_by(const Request& request, Responder& responder);
   Handled refer(const Request& request, Responder& responder, const std::string& leader);
-  bool forward(const Request& request);
+  bool can_forward(const Request& request) const;
+  Handled forward(const Request& request, Responder& responder);
 
   Common& common_;
   http::Loop& loop_;

@@ -265,6 +265,23 @@ class StandbyTest(ReplicatedCase):
         self.assertTrue(waiting.receive()["acquired"])
         waiting.close()
 
+    def test_S49_long_polls_through_a_standby_leave_room_for_calls_that_do_not_wait(self):
+        replicas = self.replicas("--standby", "forward", count=2)
+        leader = replicas.leader()
+        replicas.wait_until_in_step()
+        leader.client().lock("r", "n", type="own", lease_ms=600_000)
+        standby = replicas.standbys()[0]
+        polls = [standby.poll("r", f"m{i}", type="own", wait_ms=600_000) for i in range(200)]
+        refused = wait_until(lambda: [poll for poll in polls
+                                      if select.select([poll.connection.sock], [], [], 0)[0]], "some are too many")
+        wait_until(lambda: leader.client().metric("turnstile_limit_used", limit="max-waiters") == 192, "the others wait")
+        answer = refused[0].answer()
+        self.assertEqual((answer.status, answer["code"], answer.headers["Retry-After"]), (429, "too_many_requests", "1"))
+        self.assertEqual(standby.client().status("r", type="own")["state"], "held")
+        self.assertTrue(standby.client().lock("other", "n", type="own")["acquired"])
+        for poll in polls:
+            poll.close()
+
     def test_S46_a_standby_that_stops_answers_what_it_has_passed_on(self):
         replicas = self.replicas("--standby", "forward", count=2)
         leader = replicas.leader()
