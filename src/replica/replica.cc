@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <limits>
 #include <utility>
 
 #include "base/log.h"
@@ -26,6 +27,7 @@ constexpr Duration kAfterFailedTakeOver = seconds(3);
 constexpr Duration kForOthers = seconds(1);  // who are ready
 constexpr Duration kRegisterEvery = seconds(2);
 constexpr Duration kTellNumberEvery = seconds(10);
+constexpr Duration kSilent = seconds(25);  // who has read something has told of it by then
 // For etcd to say whether it lets this server in: a password takes it a tenth of a second of its processor,
 // and a machine that boots has other things to do. After that the server starts, and waits for etcd as for
 // one that is away.
@@ -193,7 +195,7 @@ Duration Replica::follow(const etcd::KeyValue& leader) {
     view.in_step = read.has_value();
     view.lag_batches = lag;
   });
-  register_self(false, image_->next_number());
+  register_self(false, image_->next_number(), lag);
   read_servers();
   return kFollowEvery;
 }
@@ -338,7 +340,7 @@ Duration Replica::lead() {
     stand_down(why.empty() ? "its lease was not renewed in time" : why);
     return Duration(0);
   }
-  register_self(true, statistics_.next_number());
+  register_self(true, statistics_.next_number(), 0);
   read_servers();
   return kLeadEvery;
 }
@@ -447,8 +449,8 @@ void Replica::no_problem() {
 }
 
 // For people who ask who is there; nothing depends on it.
-void Replica::register_self(bool leads, uint64_t number) {
-  ServerEntry entry{settings_.name, settings_.url, leads, number, {}};
+void Replica::register_self(bool leads, uint64_t number, uint64_t lag) {
+  ServerEntry entry{settings_.name, settings_.url, leads, number, {}, lag};
   {
     const Locked lock(mutex_);
     for (const ReplicaView::Server& each : view_.servers)
@@ -458,7 +460,10 @@ void Replica::register_self(bool leads, uint64_t number) {
   // How far it has come changes with every batch, and each time that it is told is a revision that etcd keeps
   // until the next snapshot. It is told at every full ten seconds of the clock, when the others tell theirs.
   const int64_t now_in = timing_.time.wall().time_since_epoch() / kTellNumberEvery;
-  if (registered_ && now_in == registered_in_) entry.number = registered_->number;
+  if (registered_ && now_in == registered_in_) {
+    entry.number = registered_->number;
+    entry.lag = registered_->lag;
+  }
   // While etcd is full this finds out when it is no longer: nothing else may be written meanwhile.
   const bool probes = leads && statistics_.no_space();
   if (!probes && registered_ && (entry == *registered_ || boot() < registered_at_ + kRegisterEvery)) return;
@@ -486,16 +491,25 @@ void Replica::read_servers() {
   if (!found) return;
   std::vector<ReplicaView::Server> servers;
   uint64_t leaders = 0;  // of its last words, which may be older than those of the others, or newer
-  std::vector<uint64_t> numbers;
+  std::map<std::string, std::pair<Revision, Duration>> entries;
+  std::vector<uint64_t> silent_at;  // the number of who has said nothing for long; else the largest
   for (const etcd::KeyValue& each : found->values) {
     const std::optional<ServerEntry> entry = decode_server_entry(each.value);
     if (!entry) continue;
-    servers.push_back({entry->name, entry->url, entry->leads, 0, entry->since});
-    numbers.push_back(entry->number);
+    const auto before = entries_.find(each.key);
+    const bool same = before != entries_.end() && before->second.first == each.mod_revision;
+    const auto& [revision, since] =
+        entries.emplace(each.key, same ? before->second : std::pair(each.mod_revision, boot())).first->second;
+    servers.push_back({entry->name, entry->url, entry->leads, entry->leads ? 0 : entry->lag, entry->since});
+    silent_at.push_back(boot() >= since + kSilent ? entry->number : std::numeric_limits<uint64_t>::max());
     if (entry->leads) leaders = std::max(leaders, entry->number);
   }
+  entries_ = std::move(entries);
+  // What each has found behind itself, by its own word: numbers that two servers tell are of two moments, and
+  // a busy leader writes thousands of batches in between. Only of who does not say anything any more it is
+  // all that is known.
   for (size_t i = 0; i < servers.size(); ++i)
-    if (!servers[i].leads && leaders > numbers[i]) servers[i].lag_batches = leaders - numbers[i];
+    if (!servers[i].leads && leaders > silent_at[i]) servers[i].lag_batches = leaders - silent_at[i];
   change_view([&](ReplicaView& view) { view.servers = std::move(servers); });
 }
 

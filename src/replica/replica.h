@@ -6,6 +6,7 @@
 
 #include <atomic>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <string>
@@ -136,7 +137,7 @@ class Replica {
   bool term_is_over() const;
   std::optional<bool> has_leaders_key(etcd::Revision term);
 
-  void register_self(bool leads, uint64_t number);
+  void register_self(bool leads, uint64_t number, uint64_t lag);
   void read_servers();
   Duration problem(const etcd::CallError& error);
   void no_problem();
@@ -170,6 +171,8 @@ class Replica {
   Duration registered_at_{}, looked_at_{};
   std::optional<ServerEntry> registered_;
   int64_t registered_in_ = 0;  // which kTellNumberEvery of the clock
+  // The entries of the others as they were last, since when.
+  std::map<std::string, std::pair<etcd::Revision, Duration>> entries_;
   std::unique_ptr<etcd::Watch> watch_;
   std::atomic<bool> watch_lost_{false};
   std::optional<Duration> namesake_since_;  // somebody leads under this server's URL, and not with its lease

@@ -17,8 +17,8 @@ bool parse(std::string_view text, Number& number) {
 }  // namespace
 
 std::string encode(const ServerEntry& entry) {
-  return fmt::format("{}\n{}\n{}\n{}\n{}\n", entry.name, entry.url, entry.leads ? "leader" : "standby",
-                     entry.number, entry.since.time_since_epoch().count());
+  return fmt::format("{}\n{}\n{}\n{}\n{}\n{}\n", entry.name, entry.url, entry.leads ? "leader" : "standby",
+                     entry.number, entry.since.time_since_epoch().count(), entry.lag);
 }
 
 std::optional<ServerEntry> decode_server_entry(std::string_view value) {
@@ -28,6 +28,7 @@ std::optional<ServerEntry> decode_server_entry(std::string_view value) {
   ServerEntry entry;
   int64_t since = 0;
   if (lines.size() < 5 || !parse(lines[3], entry.number) || !parse(lines[4], since)) return std::nullopt;
+  if (lines.size() > 5 && !parse(lines[5], entry.lag)) return std::nullopt;
   entry.name = lines[0];
   entry.url = lines[1];
   entry.leads = lines[2] == "leader";

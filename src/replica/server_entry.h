@@ -14,6 +14,7 @@ struct ServerEntry {
   bool leads = false;
   uint64_t number = 0;  // of the log's next key, as far as it has read
   Time since{};
+  uint64_t lag = 0;  // batches that it found when it looked last
   bool operator==(const ServerEntry&) const = default;
 };
 // Lines of text, so that etcdctl shows something readable.

@@ -196,7 +196,7 @@ void Replication::append_metrics(std::string& out) const {
   text.gauge("turnstile_standbys", "Servers that stand by");
   text.value(double(standbys));
   text.gauge("turnstile_replica_lag_batches",
-             "How many batches the slowest standby is behind the leader, by their last reports");
+             "How many new batches the slowest standby found when it looked, by its last report");
   text.value(double(lag));
   text.counter("turnstile_etcd_commits_total", "Transactions that etcd has confirmed to this server");
   text.value(double(statistics.commits()));
