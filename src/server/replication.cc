@@ -149,7 +149,8 @@ std::string Replication::servers_json() const {
     out += '{';
     field(out, "name", each.name);
     field(out, "url", each.url);
-    field(out, "role", each.leads ? "leader" : "standby");
+    // Its entry may be older than its term, or younger than its end.
+    field(out, "role", each.url == view.leader ? "leader" : "standby");
     raw_field(out, "lag_batches", fmt::to_string(each.lag_batches));
     std::string since;
     append_rfc3339(since, each.since);

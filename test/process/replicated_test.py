@@ -340,6 +340,9 @@ class StandbyTest(ReplicatedCase):
                 return answer.status == 503 and answer["code"] in ("no_leader", "outcome_unknown")
             for server in replicas.servers:
                 wait_until(lambda: says_so(server), "no server leads")
+                servers = wait_until(lambda: replicas.ask(server).body, "it says who is there")
+                self.assertIsNone(servers["leader"])
+                self.assertNotIn("leader", [each["role"] for each in servers["servers"]])
         finally:
             for member in 0, 1:
                 self.etcd.start_member(member)
