@@ -44,6 +44,8 @@ struct Decision {
   std::string why{};                 // with wait and error
   // Whether this node may now count as a user, whatever becomes of this: then that must be undone.
   bool may_count = false;
+  // Nobody can be asked, so nobody counts it: it keeps only what it has a second name for.
+  bool is_alone = false;
 };
 
 struct Removal {

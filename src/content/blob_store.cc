@@ -105,6 +105,7 @@ std::string use_of(const Digest& digest) {
 Outcome<OpenBlob> BlobStore::find_published(const Digest& digest) const {
   const std::string path = fmt::format("{}/{}", blob_directory(digest), digest.hex());
   Outcome<OpenBlob> found = open_blob(root_, path);
+  if (found) found->is_own = true;
   for (size_t i = 0; !found && i < read_roots_.size(); ++i) {
     // Trouble in one root must not hide that the blob lies in another.
     if (found.error().code != ErrorClass::not_found)

@@ -27,6 +27,7 @@ struct OpenBlob {
   UniqueFd fd;
   int64_t size = 0;
   FileId file{};
+  bool is_own = false;  // lies in this node's root
 };
 
 // What is known about an ingest; all of it is on the disk, so that it outlives the plugin.

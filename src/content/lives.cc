@@ -136,7 +136,7 @@ Lives::Answer Lives::ask(const Digest& digest, bool is_there, int64_t size) {
   if (decision.kind != Decision::Kind::write && decision.kind != Decision::Kind::adopt)
     return {decision.kind, {}, std::move(decision.why)};
   TS_CHECK(ask.ticket_ != nullptr, "who may go on has a ticket");
-  return {decision.kind, std::move(ask), {}};
+  return {decision.kind, std::move(ask), {}, decision.is_alone};
 }
 
 void Lives::give_up(const Digest& digest, bool noted, bool may_count) {

@@ -88,6 +88,7 @@ class Lives {
     Decision::Kind kind = Decision::Kind::error;
     Ask ask{};          // with write and adopt
     std::string why{};  // with wait and error
+    bool is_alone = false;
   };
   // absent (or leaving) → asked → writing or adopting. `is_there`: some root has the blob.
   Answer ask(const Digest& digest, bool is_there, int64_t size);

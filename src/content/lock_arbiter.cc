@@ -112,7 +112,7 @@ Decision LockArbiter::refused(Decision::Kind wanted, const ClientError& error, b
     if (options_.without_server == WithoutServer::wait) return wait(error.message, may_count);
     options_.metrics->add(Count::pulls_without_server);
     // Nobody counts it: it is used only if the file system keeps it for this node.
-    return {wanted, std::make_unique<FreeTicket>([] { return false; }), {}, true};
+    return {wanted, std::make_unique<FreeTicket>([] { return false; }), {}, true, true};
   }
   if (error.reason == "queue_full" || error.reason == "too_many_requests" || error.code == ErrorCode::lost)
     return wait(error.message, may_count);

@@ -260,6 +260,7 @@ TEST(LockArbiter, WithoutAServerItPullsIfToldToAndTheServerHearsOfItLater) {
   cluster.set_reachable(false);
   Lives::Answer write = a.ask();
   ASSERT_EQ(write.kind, Kind::write);
+  EXPECT_TRUE(write.is_alone);
   a.finish(std::move(write));
   EXPECT_TRUE(a.blobs().is_guarded(kBlob));
   EXPECT_EQ(a.lives().unconfirmed(), 1u);

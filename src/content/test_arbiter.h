@@ -18,6 +18,7 @@ struct ArbiterScript {
   Removal::Kind removal = Removal::Kind::remove_everywhere;
   bool valid = true;
   bool remote = false;
+  bool alone = false;
   bool confirmed = true;
   bool forgotten = false;  // to be told once
   bool settled = true;
@@ -81,7 +82,7 @@ class ScriptedArbiter final : public Arbiter {
 
   Decision decide(Decision::Kind kind) {
     const bool ticket = kind == Decision::Kind::write || kind == Decision::Kind::adopt;
-    return {kind, ticket ? std::make_unique<Heard>(script_) : nullptr, "as told", ticket};
+    return {kind, ticket ? std::make_unique<Heard>(script_) : nullptr, "as told", ticket, script_.alone};
   }
   ArbiterScript& script_;
 };

@@ -91,8 +91,8 @@ Outcome<void> WriteSession::arbitrate(const Digest& digest) {
   if (!own) {
     blob = find_intact(digest);
     if (const Outcome<void> asked = ask(digest, blob.has_value(), total_); !asked) return asked;
-    const bool finished = adopts_;
-    blob = find_intact(digest, blob ? blob->file : FileId());
+    const bool finished = adopts_ && !alone_;
+    blob = find_usable(digest, blob ? blob->file : FileId());
     if (!blob && finished)
       return not_now(digest, store_.blobs_.find_published(digest)
                                  ? "another node has it, but the file that can be seen here is damaged"
@@ -122,6 +122,12 @@ Outcome<OpenBlob> WriteSession::find_intact(const Digest& digest, const FileId& 
   return fail(ErrorClass::not_found, fmt::format("content {}: damaged", digest.text()));
 }
 
+Outcome<OpenBlob> WriteSession::find_usable(const Digest& digest, const FileId& good) {
+  Outcome<OpenBlob> blob = find_intact(digest, good);
+  if (!blob || !alone_ || blob->is_own) return blob;
+  return fail(ErrorClass::not_found, fmt::format("content {}: on another node's disk", digest.text()));
+}
+
 Outcome<void> WriteSession::ask(const Digest& digest, bool is_there, int64_t size) {
   ask_ = {};  // of another digest, or lost
   Lives::Answer answer = store_.lives_.ask(digest, is_there, size);
@@ -130,6 +136,7 @@ Outcome<void> WriteSession::ask(const Digest& digest, bool is_there, int64_t siz
     case Decision::Kind::adopt:
       adopts_ = answer.kind == Decision::Kind::adopt;
       ask_ = std::move(answer.ask);
+      alone_ = answer.is_alone;
       return {};
     case Decision::Kind::wait:
       return not_now(digest, answer.why);
@@ -213,11 +220,11 @@ Outcome<void> WriteSession::make_blob(const Digest& digest, int64_t size, const 
     if (const Outcome<void> dropped = writer_->drop(); !dropped) return dropped;
     return exists_already(digest);
   }
-  bool there = find_intact(digest).has_value();
+  bool there = find_usable(digest).has_value();
   if (!ask_.is_for(digest) || !ask_.still_valid()) {
     // The ref did not tell the digest, or the right to write it was lost on the way: ask now.
     if (const Outcome<void> asked = ask(digest, there, size); !asked) return asked;
-    there = find_intact(digest).has_value();
+    there = find_usable(digest).has_value();
   }
   const Outcome<void> made = there ? writer_->drop() : writer_->publish(digest);
   const bool published = made && !there;

@@ -61,6 +61,8 @@ class WriteSession {
   Outcome<void> arbitrate(const Digest& digest);
   // `good`: the file that was found to be intact before, if any.
   Outcome<OpenBlob> find_intact(const Digest& digest, const FileId& good = {});
+  // The same, of what this node may use: alone it cannot keep what lies on another node's disk.
+  Outcome<OpenBlob> find_usable(const Digest& digest, const FileId& good = {});
   std::unexpected<ContentError> give_up(const ContentError& error);
   // Asks for the right to write or adopt it, by whether it is there.
   Outcome<void> ask(const Digest& digest, bool is_there, int64_t size);
@@ -87,6 +89,7 @@ class WriteSession {
   std::optional<Digest> expected_;
   Lives::Ask ask_;       // of nothing: the blob is this node's already, or its digest is not known yet
   bool adopts_ = false;  // with ask_: another node has finished it
+  bool alone_ = false;   // with ask_: nobody counts this node
   std::optional<Adoption> adoption_;
   std::unique_ptr<Writer> writer_;  // else
 };

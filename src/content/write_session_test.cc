@@ -252,6 +252,15 @@ TEST_F(WriteSessionTest, WhatVerificationFoundDamagedOnAnotherDiskIsNotAdoptedHo
   EXPECT_FALSE(opens());
 }
 
+TEST_F(WriteSessionTest, WhileNobodyCountsThisNodeABlobOnAnotherDiskIsDownloadedAndNotAdopted) {
+  put_file(blob_path(directory_ / ".", digest_), bytes_);
+  script_.alone = true;
+  script_.confirmed = false;
+  pull(bytes_);
+  EXPECT_EQ(file_text(blob_path(directory_ / "root", digest_)), bytes_);
+  EXPECT_TRUE(node_->blobs().is_guarded(digest_));
+}
+
 TEST_F(WriteSessionTest, LooksAgainAfterAnAdoptionHadToBeAskedForAnew) {
   put_file(blob_path(directory_ / ".", digest_), bytes_);
   WriteSession session(*node_);

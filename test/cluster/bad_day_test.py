@@ -157,6 +157,11 @@ class Alone(BadDay):
         self.end(ref, blobs, b)
 
 
+class AloneOverAMergedMount(Alone):
+    """What it sees on another node's disk it cannot keep: it downloads a copy of its own."""
+    shared = "mergerfs"
+
+
 class TheSameNameTwice(BadDay):
     nodes = 1
 
