@@ -29,10 +29,14 @@ case "$*" in
     containerd >>/run/containerd.log 2>&1 & echo $! >/run/containerd.pid
     for _ in {1..1200}; do ctr version >/dev/null 2>&1 && exit; sleep 0.1; done; exit 1;;
   "stop containerd") end containerd;;
+  "stop turnstile-content") end turnstile-content;;
   "disable --now turnstile-content.socket turnstile-content.service") end turnstile-content;;
   *) echo "systemctl $*: not known here" >&2; exit 1;;
 esac
 """
+
+
+UNTIL_IT_LISTENS_AGAIN = 'until [ "$(grep -c "listening on" /run/plugin.log)" = 2 ]; do sleep 0.1; done'
 
 
 class ContainerdGuide(unittest.TestCase):
@@ -66,6 +70,15 @@ class ContainerdGuide(unittest.TestCase):
         with open(CONFIG, "w", encoding="utf-8") as file:
             file.write(text)
 
+    @staticmethod
+    def in_background(command):
+        return command.rstrip() + " >>/run/plugin.log 2>&1 & echo $! >/run/turnstile-content.pid"
+
+    @staticmethod
+    def wait_until_it_listens(times):
+        log = "/run/plugin.log"
+        wait_until(lambda: os.path.exists(log) and read(log).count("listening on") == times, "the plugin listens")
+
     def is_whole(self, ref):
         return re.search(rf"^{re.escape(ref)}\s.*\scomplete\s", self.do("ctr images check"), re.M)
 
@@ -85,9 +98,10 @@ class ContainerdGuide(unittest.TestCase):
         self.assertIn(f"{len(blobs)} this node's already", said)
         shipped = read(os.path.join(PACKAGING, "containerd-config-1.6.toml"))
         self.configure(shipped.replace("disabled_plugins = [", f"disabled_plugins = [{CRI}, "))
-        self.type("turnstile-content --socket",
-                  lambda text: text + " >/run/plugin.log 2>&1 & echo $! >/run/turnstile-content.pid")
-        wait_until(lambda: os.path.exists("/run/plugin.log") and "listening on" in read("/run/plugin.log"), "the plugin listens")
+        # It keeps what is not used, and is started anew without that when the node moves back.
+        started = []
+        self.type("turnstile-content --socket", lambda text: started.append(text) or self.in_background(text + " --keep-unused 1h"))
+        self.wait_until_it_listens(times=1)
         self.do("systemctl start containerd; rm -r $old/blobs")
         self.assertTrue(self.is_whole(ref))
         for digest in blobs:
@@ -99,8 +113,10 @@ class ContainerdGuide(unittest.TestCase):
         undone = os.path.join(self.shell.directory.name, "own-store.toml")
         with open(undone, "w", encoding="utf-8") as file:
             file.write(own_store)
+        again = f"systemctl stop turnstile-content\n{self.in_background(started[0])}\n{UNTIL_IT_LISTENS_AGAIN}"
         self.type("systemctl stop containerd",
-                  lambda text: re.sub(r"^# Undo step 2 .*$", f"cp {undone} {CONFIG}", text, flags=re.M))
+                  lambda text: re.sub(r"^# If the plugin has keep-unused: .*$", again,
+                                      re.sub(r"^# Undo step 2 .*$", f"cp {undone} {CONFIG}", text, flags=re.M), flags=re.M))
         self.assertTrue(self.is_whole(ref))
         self.assertEqual([self.cluster.references(digest) for digest in blobs], [set()] * len(blobs))
         self.assertEqual(self.cluster.all_files(), [])
