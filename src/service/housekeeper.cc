@@ -31,6 +31,12 @@ void Housekeeper::start() {
   snapshooter_ = std::jthread([this](const std::stop_token& stop) { take_snapshots(stop); });
 }
 
+void Housekeeper::stop() {
+  snapshooter_.request_stop();
+  expirer_ = {};
+  snapshooter_ = {};
+}
+
 void Housekeeper::hurry() {
   {
     const Locked lock(mutex_);

@@ -16,13 +16,14 @@ class Service;
 // slow.
 //
 // Not its job: deciding what being due means; the engine does.
-// Threads: two of its own, from start() to its destruction, which does not wait for a snapshot to be
-// finished.
+// Threads: two of its own, from start() to stop(), which does not wait for a snapshot to be finished.
 class Housekeeper {
  public:
   explicit Housekeeper(Service& service) : service_(service) {}
 
   void start();
+  // What they are in the middle of may still hurry() it.
+  void stop();
 
   // Something is due now. From any thread.
   void hurry() TS_EXCLUDES(mutex_);

@@ -43,7 +43,7 @@ Service::~Service() { close(); }
 
 void Service::close() {
   detach();
-  housekeeper_.reset();
+  housekeeper_->stop();
   journal_->stop();
 }
 
