@@ -20,7 +20,7 @@ void BackgroundVerification::run(const std::stop_token& stop) {
   constexpr double kShare = 0.9;  // of the time: reading takes some, too
   while (!stop.stop_requested()) {
     const Clock::time_point next = Clock::now() + every_;
-    const std::vector<BlobInfo> all = store_.list({});
+    const std::vector<BlobInfo> all = store_.all();
     double bytes = 0;
     for (const BlobInfo& info : all) bytes += double(info.size);
     Pace pace(bytes / std::chrono::duration<double>(every_ * kShare).count(), stop);

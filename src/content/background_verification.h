@@ -11,8 +11,8 @@
 
 namespace turnstile::content {
 
-// Reads every blob in use once in `every`, evenly. What is damaged is put away, what others do not see any
-// more is published again; both and what is gone are logged and counted, once each.
+// Reads every blob that is in use or kept once in `every`, evenly. What is damaged is put away, what others
+// do not see any more is published again; both and what is gone are logged and counted, once each.
 //
 // Threads: one of its own, which ends with it.
 class BackgroundVerification {

@@ -112,7 +112,7 @@ std::shared_ptr<const OpenBlob> ContentStore::find_open(const Digest& digest) {
 ContentStore::Mending ContentStore::mend(const Finding& finding) {
   const Digest& digest = finding.digest;
   const Outcome<KeyLocks::Held> held = digests_.take(digest.text());
-  if (!held || !state_->size_of(digest)) return Mending::needless;
+  if (!held || !state_->has(digest)) return Mending::needless;
   open_blobs_.forget(digest);
   if (finding.kind == Finding::Kind::gone) return blobs_.find(digest) ? Mending::needless : Mending::done;
   Outcome<void> done;

@@ -37,6 +37,8 @@ class ContentStore {
   // `mask`: "labels" (all of them) or "labels.<key>" (one; an empty value deletes it); none: all labels.
   Outcome<BlobInfo> update(const Digest& digest, const Labels& labels, const std::vector<std::string>& mask);
   std::vector<BlobInfo> list(const Filter& filter) const;
+  // What it keeps although it does not use it, too.
+  std::vector<BlobInfo> all() const { return state_->all(); }
   NodeState::Totals totals(Stage stage = Stage::in_use) const { return state_->totals(stage); }
   Lives& lives() { return lives_; }
   const Lives& lives() const { return lives_; }

@@ -272,6 +272,28 @@ TEST_F(LivesTest, WhatIsKeptIsNotShownAndComesBackWithoutAQuestion) {
   EXPECT_EQ(a->totals(Stage::kept).blobs, 0u);
 }
 
+TEST_F(LivesTest, WhatIsKeptIsHashedBeforeItIsUsedAgain) {
+  const auto a = open("a", {}, {.keep_unused = 1h});
+  ASSERT_TRUE(pull(*a));
+  ASSERT_TRUE(a->remove(digest_));
+  const fs::path path = blob_path(root_, digest_);
+  fs::permissions(path, fs::perms::owner_all);
+  std::ofstream(path) << "xyz";
+  ASSERT_TRUE(pull(*a));
+  EXPECT_EQ(read(*a, digest_), "abc");
+  EXPECT_EQ(metrics_->value(Count::damaged_blobs), 1u);
+}
+
+TEST_F(LivesTest, WhatIsKeptIsVerified) {
+  const auto a = open("a", {}, {.keep_unused = 1h});
+  ASSERT_TRUE(pull(*a));
+  ASSERT_TRUE(a->remove(digest_));
+  ASSERT_EQ(a->all().size(), 1u);
+  EXPECT_EQ(a->mend({digest_, Finding::Kind::damaged, {}, std::move(*a->blobs().find(digest_))}),
+            ContentStore::Mending::done);
+  EXPECT_FALSE(fs::exists(blob_path(root_, digest_)));
+}
+
 TEST_F(LivesTest, WhatIsKeptGoesWhenItsTimeIsOverAndTheOldestFirstWhenItIsTooMuch) {
   const auto a = open("a", {}, {.keep_unused = 1h, .keep_unused_bytes = 4});
   ASSERT_TRUE(pull(*a, "abc") && pull(*a, "def"));

@@ -14,7 +14,8 @@ struct Row {
 constexpr std::array<Row, kCounts> kRows = {{
     {"turnstile_content_pulled_blobs_total", "Blobs that this node has written and published"},
     {"turnstile_content_pulled_bytes_total", "Their sizes"},
-    {"turnstile_content_adopted_blobs_total", "Blobs of other nodes that this node has begun to use"},
+    {"turnstile_content_adopted_blobs_total",
+     "Blobs of other nodes, or kept ones, that this node has begun to use"},
     {"turnstile_content_saved_bytes_total", "Sizes of those for which nothing was downloaded here"},
     {"turnstile_content_received_bytes_total", "Bytes that containerd has sent, those of failed writes too"},
     {"turnstile_content_waits_total", "Answers that told containerd to come again"},

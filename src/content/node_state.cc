@@ -208,6 +208,18 @@ std::vector<BlobInfo> NodeState::in_stage(Stage stage) const {
   return all;
 }
 
+bool NodeState::has(const Digest& digest) const {
+  const std::optional<Stage> stage = stage_of(digest);
+  return stage && *stage != Stage::leaving;
+}
+
+std::vector<BlobInfo> NodeState::all() const {
+  std::vector<BlobInfo> all = in_stage(Stage::in_use);
+  std::vector<BlobInfo> kept = in_stage(Stage::kept);
+  std::move(kept.begin(), kept.end(), std::back_inserter(all));
+  return all;
+}
+
 NodeState::Totals NodeState::totals(Stage stage) const {
   const SharedLocked lock(mutex_);
   Totals totals;

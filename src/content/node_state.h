@@ -68,6 +68,9 @@ class NodeState {
   std::optional<Stage> stage_of(const Digest& digest) const;
   // `updated` is, of a kept one, since when.
   std::vector<BlobInfo> in_stage(Stage stage) const;
+  // In use or kept: its file must be there.
+  bool has(const Digest& digest) const;
+  std::vector<BlobInfo> all() const;
   // Whether a leaving one's end may be on its way to the server.
   bool may_be_told(const Digest& digest) const;
 

@@ -48,7 +48,7 @@ constexpr Row kRows[] = {
     {"keep-unused", "DURATION", "how long to keep blobs that this node no longer uses (0s: not at all)"},
     {"keep-unused-bytes", "BYTES",
      "how many bytes of unused blobs to keep, the newest first; K, M, G, T (no limit)"},
-    {"verify-every", "DURATION", "read all blobs in use once in this time, slowly (0s: never)"},
+    {"verify-every", "DURATION", "read all blobs of this node once in this time, slowly (0s: never)"},
     {"references", "server|client",
      "who counts the nodes that use a blob; as turnstiled --references (server)"},
     {"references-dir", "DIR",

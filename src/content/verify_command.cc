@@ -29,7 +29,7 @@ std::vector<BlobInfo> choose_some(std::vector<BlobInfo> all, const CommandSettin
 class Verification {
  public:
   Verification(const BlobStore& blobs, const NodeState& state, const Settings& settings)
-      : blobs_(blobs), all_(state.list()), put_away_(settings.of_command.put_away) {
+      : blobs_(blobs), all_(state.all()), put_away_(settings.of_command.put_away) {
     all_ = choose_some(std::move(all_), settings.of_command);
     for (const BlobInfo& info : all_) bytes_ += info.size;
   }
@@ -47,7 +47,7 @@ class Verification {
     });
     // What containerd has removed since the list was made was bound to be missing.
     if (const Outcome<std::unique_ptr<const NodeState>> now = NodeState::open_to_look(state); now)
-      std::erase_if(bad, [&](const Finding& finding) { return !(*now)->size_of(finding.digest); });
+      std::erase_if(bad, [&](const Finding& finding) { return !(*now)->has(finding.digest); });
     for (const Finding& finding : bad) progress.say(finding.why);
     progress.say(fmt::format("{} blobs, {}: {}", all_.size(), show_bytes(bytes_),
                              bad.empty() ? "all intact" : fmt::format("{} missing or damaged", bad.size())));

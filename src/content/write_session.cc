@@ -87,7 +87,13 @@ Outcome<void> WriteSession::arbitrate(const Digest& digest) {
   Outcome<OpenBlob> blob = store_.blobs_.find(digest);
   if (!blob && blob.error().code != ErrorClass::not_found) return std::unexpected(blob.error());
   const std::optional<Stage> stage = store_.state_->stage_of(digest);
-  const bool own = blob && stage && *stage != Stage::leaving;
+  bool own = blob && stage && *stage != Stage::leaving;
+  // It may have been kept for long, and read by nobody.
+  if (own && *stage == Stage::kept && !find_intact(digest)) {
+    own = !store_.blobs_.find_published(digest);
+    if (own) blob = store_.blobs_.find(digest);  // published by nobody, but under this node's own name
+    own = own && blob;
+  }
   if (!own) {
     blob = find_intact(digest);
     if (const Outcome<void> asked = ask(digest, blob.has_value(), total_); !asked) return asked;
