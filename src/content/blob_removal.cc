@@ -111,7 +111,8 @@ Outcome<void> BlobStore::set_confirmed_by(const std::string& life) const {
   }
   const Outcome<UniqueFd> file = uses_.open_file(other, O_WRONLY | O_CREAT | O_TRUNC, 0644);
   if (!file) return std::unexpected(file.error());
-  if (const Outcome<void> written = write_at(file->get(), 0, life); !written) return written;
+  if (const Outcome<void> written = write_at(file->get(), 0, life, uses_.path() + "/" + other); !written)
+    return written;
   return uses_.move(other, uses_, name);
 }
 

@@ -149,6 +149,9 @@ TEST(BlobStore, AFullDiskIsNoOtherOwner) {
   ASSERT_FALSE(taken);
   EXPECT_EQ(taken.error().code, ErrorClass::resource_exhausted);
   EXPECT_NE(taken.error().message.find("owner"), std::string::npos) << taken.error().message;
+  const Outcome<void> said = store.set_confirmed_by("7");
+  ASSERT_FALSE(said);
+  EXPECT_NE(said.error().message.find("confirmed-by"), std::string::npos) << said.error().message;
   disk.make_room();
   EXPECT_TRUE(store.take_possession("11", "the machine one"));
   disk.fill();

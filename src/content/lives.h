@@ -167,6 +167,7 @@ class Lives {
   Mutex said_mutex_;
   int unsaid_ TS_GUARDED_BY(said_mutex_) = 0;                   // uses that are on their way
   std::optional<std::string> said_ TS_GUARDED_BY(said_mutex_);  // by which life all uses are confirmed
+  Clock::time_point say_due_ TS_GUARDED_BY(said_mutex_){};
 
   Clock::time_point possession_due_{}, guard_due_{};  // work()'s
 

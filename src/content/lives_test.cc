@@ -102,6 +102,21 @@ TEST_F(LivesTest, OnceAFullDiskHasRoomAgainItIsWrittenDownWhoseSecondNamesTheseA
   EXPECT_TRUE(file_text(owner).ends_with("\nthe machine\n"));
 }
 
+TEST_F(LivesTest, ANoteForOtherNodesThatCannotBeWrittenIsNotTriedAgainAndAgain) {
+  Lives::Clock::time_point now{};
+  const fs::path note = root_ + "/uses/a/confirmed-by";
+  fs::create_directories(root_ + "/uses/a/.confirmed-by");  // stands for a disk that takes no file
+  script_.life = "7";
+  const auto a = open("a", {}, {.now = [&] { return now; }});
+  (void)a->lives().work();
+  fs::remove(root_ + "/uses/a/.confirmed-by");
+  (void)a->lives().work();
+  EXPECT_FALSE(fs::exists(note));
+  now += 2min;
+  (void)a->lives().work();
+  EXPECT_EQ(file_text(note), "7");
+}
+
 TEST_F(LivesTest, AfterARestartOnlyABlobWhoseEndTheServerMayHaveHeardOfWaitsForIt) {
   script_.remote = true;
   {
@@ -155,6 +170,21 @@ TEST_F(LivesTest, ARemovalSparesWhatAnotherNodeHasASecondNameFor) {
   EXPECT_EQ(read(*b, digest_), "abc");
   ASSERT_TRUE(b->remove(digest_));
   EXPECT_FALSE(fs::exists(blob_path(root_, digest_)));
+}
+
+TEST_F(LivesTest, ThatABlobHasASecondNameIsSaidOnce) {
+  Lives::Clock::time_point now{};
+  const auto a = open("a", {}, {.now = [&] { return now; }});
+  ASSERT_TRUE(pull(*a));
+  fs::create_hard_link(blob_path(root_, digest_), directory_ / "backup");
+  testing::internal::CaptureStderr();
+  ASSERT_TRUE(a->remove(digest_));
+  for (int i = 0; i < 5; ++i, now += 1h) (void)a->lives().work();
+  const std::string said = testing::internal::GetCapturedStderr();
+  EXPECT_GE(script_.count("failed: it has a second name"), 5u);
+  const size_t first = said.find("has a second name");
+  ASSERT_NE(first, std::string::npos) << said;
+  EXPECT_EQ(said.find("has a second name", first + 1), std::string::npos) << said;
 }
 
 TEST_F(LivesTest, InAYoungLifeOfTheServerNothingIsRemovedWhereLinksAreEither) {

@@ -14,7 +14,7 @@ using namespace std::chrono_literals;
 
 constexpr auto kTick = 250ms;
 constexpr size_t kBatch = 500;
-constexpr auto kPossessionAgain = 1min;
+constexpr auto kOnFullDisk = 1min;
 constexpr auto kGuardAgain = 10s;
 constexpr auto kQuick = 25ms;  // containerd's content lock is held meanwhile
 
@@ -53,7 +53,7 @@ bool Lives::work() {
 void Lives::take_possession() {
   if (options_.machine.empty() || possession_due_ > options_.now()) return;
   const Outcome<void> ours = blobs_.take_possession(state_.id(), options_.machine);
-  possession_due_ = ours ? Clock::time_point::max() : options_.now() + kPossessionAgain;
+  possession_due_ = ours ? Clock::time_point::max() : options_.now() + kOnFullDisk;
   if (!ours) log_warning("others cannot see whose second names these are", {{"error", ours.error().message}});
 }
 
@@ -98,10 +98,16 @@ void Lives::tell() {
 // uses.
 void Lives::say_who_confirms(const std::string& life) {
   const Locked lock(said_mutex_);
-  if (said_ == life || life.empty() || unsaid_ > 0 || unconfirmed() > 0 || arbiter_.life() != life) return;
-  if (const Outcome<void> said = blobs_.set_confirmed_by(life); !said)
-    return log_warning("a note for other nodes cannot be written", {{"error", said.error().message}});
-  said_ = life;
+  if (say_due_ > options_.now() || said_ == life || life.empty() || unsaid_ > 0 || unconfirmed() > 0 ||
+      arbiter_.life() != life)
+    return;
+  const Outcome<void> said = blobs_.set_confirmed_by(life);
+  if (said) {
+    said_ = life;
+    return;
+  }
+  say_due_ = options_.now() + kOnFullDisk;
+  log_warning("a note for other nodes cannot be written", {{"error", said.error().message}});
 }
 
 void Lives::look_after_file(const Digest& digest) {
@@ -341,10 +347,12 @@ bool Lives::remove_files(const Digest& digest, const Removal& removal, bool had_
     return false;
   }
   if (aside->in_use && !(had_users && take_second_names(digest, *aside, removal))) {
-    log_info(
-        "a blob has a second name: a node uses it that the lock server does not count, or a program such as "
-        "a backup has linked it; it stays",
-        {{"digest", digest.text()}});
+    if (!had_users)
+      log_info(
+          "a blob has a second name: a node uses it that the lock server does not count, or a program such "
+          "as "
+          "a backup has linked it; it stays",
+          {{"digest", digest.text()}});
     spare("it has a second name");
     const Locked lock(mutex_);
     lives_[digest].has_users = true;
