@@ -197,6 +197,9 @@ Outcome<void> Lives::use(Ask& ask, const BlobInfo& info, bool guarded) {
   if (!confirmed && !guarded && !planted(Plant::adoption_uncounted)) return not_safe(info.digest);
   pause("before a use is written down");
   if (Outcome<void> added = state_.add(info); !added) return added;
+  // A damaged file may have been put away just now, with its second names: until it was written down nobody
+  // here would have made this node's again.
+  guarded = guarded && blobs_.is_guarded(info.digest);
   const bool believed = planted(Plant::confirmed_too_early) || planted(Plant::adoption_uncounted) ||
                         (confirmed && planted(Plant::assumed_release_counts));
   if (!guarded && !believed) {
