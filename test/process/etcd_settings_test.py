@@ -133,7 +133,7 @@ class NoSpaceTest(EtcdCase):
         server.client().send("POST", "/lock", LANE)  # cannot be written, and is not given up either
         wait_until(lambda: "etcd has no space left" in server.log(), "it is known")
         self.assertEqual(server.stop(), 0)
-        self.assertIn("this server ends without it", server.log())
+        self.assertIn("stopping without them", server.log())
         self.assertEqual(etcd.control("get", "/p/leader"), "", "the next may lead at once")
 
     def test_while_etcd_is_full_nobody_is_elected_and_every_server_says_why(self):
