@@ -159,7 +159,7 @@ class CopyStoreTest(JournalToolsCase):
         target = os.path.join(temporary_directory(), "new")
         code, said = self.copied(self.server.store, "file:" + target)
         self.assertEqual(code, 2, said)
-        self.assertIn(f"file:{target} has only a part of it: remove that", said)
+        self.assertIn(f"file:{target} has only a part of it, and no server starts on that: remove it", said)
 
     def test_a_journal_is_copied_into_a_new_directory(self):
         token = self.hold("a")
