@@ -218,6 +218,15 @@ TEST(OpenBlobs, AFileThatWasPutAwayIsNotReadAnyMore) {
   EXPECT_EQ(reading.read(), "abc");
 }
 
+TEST(OpenBlobs, NorIsOneThatNobodyHasReadForAWhile) {
+  Reading reading;
+  put_file(reading.path, "wrong");
+  ASSERT_EQ(reading.read(), "wrong");
+  std::filesystem::remove(reading.path);
+  reading.now += std::chrono::hours(1);
+  EXPECT_EQ(reading.read(), "none");
+}
+
 TEST(OpenBlobs, AFileThatWasReplacedIsOpenedAgain) {
   Reading reading;
   put_file(reading.path, "wrong");

@@ -36,6 +36,7 @@ Outcome<std::shared_ptr<const OpenBlob>> OpenBlobs::open(const Digest& digest) {
 bool OpenBlobs::is_current(Entry& entry, const Outcome<OpenBlob>& found, Clock::time_point now) {
   if (found && found->file != entry.blob->file) return false;
   if (!found && found.error().code == ErrorClass::not_found) {
+    if (now - entry.looked >= 2 * kLookAgain) return false;  // nobody is in the middle of reading it
     if (!entry.missing) entry.missing = now;
     if (now - *entry.missing >= kLookAgain) return false;
   } else {

@@ -17,8 +17,8 @@ namespace turnstile::content {
 //
 // Threads: any. A blob that falls out stays open for those that are reading it. Time: what a descriptor shows
 // may be a second old; then its name is looked at again, for the file may have been replaced, or put away
-// because it holds other bytes. A name that is missing is looked for once more a second later: a removal that
-// is given up hides a file for a moment.
+// because it holds other bytes. While it is being read, a name that is missing is looked for once more a
+// second later: a removal that is given up hides a file for a moment.
 class OpenBlobs {
  public:
   using Clock = std::chrono::steady_clock;
