@@ -356,6 +356,9 @@ class World {
           note(machines_[node].name + (opened->offset > 0 ? " adopts " : " writes ") + std::to_string(blob) +
                ": " + (done ? "yes" : done.error().message));
           if (done) machines_[node].told.insert(blob);
+          // It was put away while this node stood still, and the server has counted it instead.
+          if (done && damages_ && !is_guarded(machines_[node], blob))
+            all_guarded_ = std::max(all_guarded_, schedule_.now() + kGuardedAgain);
           count(!done ? "commits refused" : opened->offset > 0 ? "adoptions" : "writes");
           return;
         }
