@@ -6,6 +6,7 @@
 #include <netinet/tcp.h>
 #include <sys/socket.h>
 
+#include <system_error>
 #include <utility>
 
 #include "api/error.h"
@@ -152,15 +153,24 @@ Forwarder::~Forwarder() {
   threads_.clear();
 }
 
+// False: the machine, or the service manager (TasksMax), gives no more.
+bool Forwarder::add_thread() {
+  try {
+    threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
+    return true;
+  } catch (const std::system_error&) {
+    return false;
+  }
+}
+
 bool Forwarder::take(std::shared_ptr<Forwarding> forwarding) {
   {
     const Locked lock(mutex_);
     const size_t under_way = busy_ + waiting_.size();
     if (under_way >= kThreads || (forwarding->waits && long_polls_ >= kMostWaiting)) return false;
+    if (under_way >= threads_.size() && !add_thread()) return false;
     long_polls_ += forwarding->waits;
     waiting_.push_back(std::move(forwarding));
-    if (under_way >= threads_.size())
-      threads_.emplace_back([this](const std::stop_token& stop) { run(stop); });
   }
   changed_.notify_one();
   return true;

@@ -56,6 +56,7 @@ class Forwarder {
   bool take(std::shared_ptr<Forwarding> forwarding) TS_EXCLUDES(mutex_);
 
  private:
+  bool add_thread() TS_REQUIRES(mutex_);
   void run(const std::stop_token& stop);
   std::shared_ptr<Forwarding> next(const std::stop_token& stop) TS_EXCLUDES(mutex_);
 
